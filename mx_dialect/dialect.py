@@ -1,0 +1,27 @@
+"""The `mx` dialect object and the one call that loads it into a context."""
+
+from typing import Any
+
+from mx_dialect._mlir import ext, ir
+
+
+class Mx(ext.Dialect, name="mx"):
+    """OCP microscaling: block-scaled tensors and the operations on them."""
+
+
+def load(context: Any | None = None) -> ir.Context:
+    """Load the mx dialect into a context of the host bindings (a new one if None) and return the context.
+
+    Loading twice does nothing. Turns the context's multithreading off: two functions verified at once by verifiers
+    written in Python deadlock (LLVM issue 215781).
+    """
+    # The ops and types attach themselves to the dialect object when their modules are first imported.
+    from mx_dialect import ops, types  # noqa: F401  # pyright: ignore[reportUnusedImport]
+
+    if context is None:
+        context = ir.Context()
+    context.enable_multithreading(False)
+    if not context.is_dialect_loaded(Mx.DIALECT_NAMESPACE):
+        with context, ir.Location.unknown():
+            Mx.load()
+    return context

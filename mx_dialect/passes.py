@@ -1,0 +1,123 @@
+"""The registry of passes: what each is called, what it does, its options, what it needs and leaves.
+
+One registry feeds the command line's flags, textual pipelines, `--help`, the docs and the Python API. A pass is one
+module that calls `register_pass`; its file is its flag in snake_case. Built-in passes are listed by module path so that
+nothing is imported before it is needed.
+"""
+
+import dataclasses
+import difflib
+import importlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mx_dialect.diagnostics import MxError
+
+_BUILTIN = {
+    "mx-assert-to-status": "mx_dialect.transforms.mx_assert_to_status",
+    "mx-canonicalize": "mx_dialect.transforms.mx_canonicalize",
+    "mx-check-lowered": "mx_dialect.transforms.mx_check_lowered",
+    "mx-expand-k": "mx_dialect.transforms.mx_expand_k",
+    "mx-expand-narrow-floats": "mx_dialect.transforms.mx_expand_narrow_floats",
+    "mx-to-linalg": "mx_dialect.lowering.mx_to_linalg",
+    "mx-vectorize": "mx_dialect.transforms.mx_vectorize",
+}
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """The options of a pass that has none."""
+
+
+def option(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
+    """Declare one option of a pass: a field of its options dataclass, with its help text."""
+    return dataclasses.field(default=default, metadata={"help": help, "choices": choices})
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A registered pass.
+
+    `run(root, options)` rewrites the operation `root` (a builtin.module unless nested) in place, raises `MxError` to
+    refuse, and leaves the IR valid. `requires` and `leaves` say in words what must hold before and what holds after.
+    """
+
+    name: str
+    summary: str
+    run: Callable[[Any, Any], None]
+    options: type = NoOptions
+    requires: str = "nothing"
+    leaves: str = "everything it does not match"
+
+    def option_fields(self) -> tuple[dataclasses.Field[Any], ...]:
+        return dataclasses.fields(self.options)
+
+    def parse_options(self, text: Mapping[str, str]) -> Any:
+        """Return the typed options of `{a=1 b=x}`, given as a mapping of names to text.
+
+        Raises:
+            MxError: an unknown option, or a value that does not fit its type.
+        """
+        fields = {f.name: f for f in self.option_fields()}
+        values: dict[str, Any] = {}
+        for name, value in text.items():
+            field = fields.get(name.replace("-", "_"))
+            if field is None:
+                known = ", ".join(f.replace("_", "-") for f in fields) or "none"
+                raise MxError(f"pass '{self.name}' has no option '{name}'; its options: {known}")
+            values[field.name] = _convert(self.name, field, value)
+        return self.options(**values)
+
+
+def _convert(pass_name: str, field: dataclasses.Field[Any], text: str) -> Any:
+    spelled = field.name.replace("_", "-")
+    kind: type = type(field.default)
+    try:
+        if kind is bool:
+            return {"true": True, "1": True, "": True, "false": False, "0": False}[text.lower()]
+        value = kind(text)
+    except (KeyError, ValueError):
+        names = {bool: "true or false", int: "an integer", float: "a number"}
+        expected = names.get(kind, kind.__name__)
+        raise MxError(f"option '{spelled}' of pass '{pass_name}' takes {expected}, not '{text}'") from None
+    choices = field.metadata.get("choices")
+    if choices and value not in choices:
+        raise MxError(f"option '{spelled}' of pass '{pass_name}' is one of {', '.join(choices)}, not '{text}'")
+    return value
+
+
+_registered: dict[str, Pass] = {}
+
+
+def register_pass(new: Pass) -> Pass:
+    """Add a pass under its name. A name can be registered once.
+
+    Raises:
+        ValueError: the name is not kebab-case or is taken.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", new.name):
+        raise ValueError(f"pass name '{new.name}' is not kebab-case")
+    if new.name in _registered:
+        raise ValueError(f"pass '{new.name}' is registered already")
+    _registered[new.name] = new
+    return new
+
+
+def names() -> list[str]:
+    """Return the names of all passes defined in Python, sorted."""
+    return sorted({*_BUILTIN, *_registered})
+
+
+def get(name: str) -> Pass | None:
+    """Return the pass of that name, or None when no Python pass is called so (MLIR may have one)."""
+    if name not in _registered and name in _BUILTIN:
+        importlib.import_module(_BUILTIN[name])
+    return _registered.get(name)
+
+
+def nearest(name: str, known: list[str]) -> str:
+    """Return `; did you mean 'x' or 'y'?` for a misspelt name, or the empty string."""
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else ""

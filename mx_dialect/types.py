@@ -1,0 +1,202 @@
+"""The block-scaled tensor type, and the walk that verifies every mx type in a piece of IR.
+
+The bindings verify no parameters of a type defined in Python, so parsing, the builders and the driver after each pass
+call `verify_types`.
+"""
+
+# No `from __future__ import annotations` here: the annotations below define the type's parameters.
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from mx_dialect._mlir import ir
+from mx_dialect.dialect import Mx
+from mx_dialect.diagnostics import Diagnostic, MxError, at
+from mx_dialect.formats import E8M0
+from mx_dialect.tensor_spec import TensorSpec
+
+
+def _static(extent: int) -> int | None:
+    return None if extent < 0 else extent
+
+
+class TensorType(Mx.Type, name="tensor"):
+    """`!mx.tensor<32x64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>`: mantissas and scales as one value.
+
+    Element i along the blocked axis is mantissa[i] * scale[i // block_size]. The scale tensor has the logical shape
+    with the blocked extent divided by the block size. Extents may be dynamic (`?`); a dynamic blocked extent is checked
+    to be a multiple of the block size before a kernel runs. The blocked axis is the last one unless `axis = N` says
+    otherwise.
+    """
+
+    mantissa: ir.TypeAttr
+    block: ir.IntegerAttr
+    scale: ir.TypeAttr
+    blocked_axis: ir.IntegerAttr
+
+    @classmethod
+    def get(
+        cls,
+        shape: Sequence[int | None],
+        element_type: Any,
+        block_size: int = 32,
+        scale_type: Any = None,
+        axis: int = -1,
+        context: Any = None,
+    ) -> "TensorType":
+        """Return the type; None or a negative extent in `shape` is dynamic, a negative `axis` counts from the end.
+
+        Raises:
+            MxError: the parameters break a rule of the type.
+        """
+        with context or ir.Context.current:
+            scale = ir.Type.parse(E8M0.mlir) if scale_type is None else scale_type
+            extents = tuple(None if e is None else _static(e) for e in shape)
+            spec = TensorSpec(
+                extents,
+                str(element_type),
+                block_size,
+                str(scale),
+                axis + len(extents) if axis < 0 else axis,
+            )
+            return cls.of(spec)
+
+    @classmethod
+    def of(cls, spec: TensorSpec) -> "TensorType":
+        """Return the type with these parameters, in the current context.
+
+        Raises:
+            MxError: the parameters break a rule of the type.
+        """
+        error = spec.error()
+        if error is not None:
+            raise MxError(error)
+        return ir.Type.parse(spec.storage())
+
+    @property
+    def spec(self) -> TensorSpec:
+        """Return the parameters as plain values."""
+        mantissa = self.mantissa_type
+        return TensorSpec(
+            tuple(_static(e) for e in mantissa.shape),
+            str(mantissa.element_type),
+            self.block_size,
+            str(self.scale_type),
+            self.axis,
+        )
+
+    @property
+    def mantissa_type(self) -> ir.RankedTensorType:
+        """Return the ranked tensor type of the mantissas."""
+        return ir.TypeAttr(self.params[0]).value
+
+    @property
+    def scale_tensor_type(self) -> ir.RankedTensorType:
+        """Return the ranked tensor type of the scales."""
+        dynamic = ir.ShapedType.get_dynamic_size()
+        shape = [dynamic if e is None else e for e in self.spec.scale_shape]
+        return ir.RankedTensorType.get(shape, self.scale_type)
+
+    @property
+    def shape(self) -> list[int]:
+        """Return the logical shape; a dynamic extent is MLIR's dynamic size."""
+        return list(self.mantissa_type.shape)
+
+    @property
+    def rank(self) -> int:
+        return self.mantissa_type.rank
+
+    @property
+    def element_type(self) -> ir.Type:
+        return self.mantissa_type.element_type
+
+    @property
+    def scale_type(self) -> ir.Type:
+        return ir.TypeAttr(self.params[2]).value
+
+    @property
+    def block_size(self) -> int:
+        return ir.IntegerAttr(self.params[1]).value
+
+    @property
+    def axis(self) -> int:
+        return ir.IntegerAttr(self.params[3]).value
+
+    def error(self) -> str | None:
+        """Return what makes this type invalid (the bindings accept any parameters), or None."""
+        for index, kind in ((0, "TypeAttr"), (1, "IntegerAttr"), (2, "TypeAttr"), (3, "IntegerAttr")):
+            if not getattr(ir, kind).isinstance(self.params[index]):
+                return f"malformed mx tensor type: parameter {index} must be a {kind}"
+        mantissa = self.mantissa_type
+        if not isinstance(mantissa, ir.RankedTensorType):
+            return f"malformed mx tensor type: '{mantissa}' is not a ranked tensor type"
+        if mantissa.encoding is not None:
+            return "the mantissa tensor of an mx tensor cannot have an encoding"
+        return self.spec.error()
+
+
+def is_mx(type_: Any) -> bool:
+    """Tell whether a type is an mx tensor."""
+    return isinstance(type_, TensorType)
+
+
+def mx_types_in(attribute_or_type: Any) -> Iterator[TensorType]:
+    """Yield every mx tensor type inside a type or attribute, however deep."""
+    item = attribute_or_type
+    if isinstance(item, TensorType):
+        yield item
+        return
+    if "!mx." not in str(item):
+        return
+    children: list[Any] = []
+    if isinstance(item, ir.FunctionType):
+        children = [*item.inputs, *item.results]
+    elif isinstance(item, ir.TupleType):
+        children = [item.get_type(i) for i in range(item.num_types)]
+    elif isinstance(item, ir.ShapedType | ir.ComplexType):
+        children = [item.element_type]
+    elif isinstance(item, ir.TypeAttr):
+        children = [item.value]
+    elif isinstance(item, ir.ArrayAttr):
+        children = list(item)
+    elif isinstance(item, ir.DictAttr):
+        children = [named.attr for named in item]
+    for child in children:
+        yield from mx_types_in(child)
+
+
+def verify_types(root: ir.Operation) -> list[Diagnostic]:
+    """Return one error for each operation or block argument under `root` that names an invalid mx type."""
+    errors: list[Diagnostic] = []
+    verdicts: dict[Any, str | None] = {}
+
+    def check(item: Any, where: Any) -> bool:
+        for found in mx_types_in(item):
+            if found not in verdicts:
+                verdicts[found] = found.error()
+            verdict = verdicts[found]
+            if verdict is not None:
+                errors.append(at(where, "error", f"invalid type '{found}': {verdict}"))
+                return False
+        return True
+
+    seen: dict[Any, bool] = {}
+
+    def mentions_mx(type_: Any) -> bool:
+        if type_ not in seen:
+            seen[type_] = isinstance(type_, TensorType) or "!mx." in str(type_)
+        return seen[type_]
+
+    def visit(op: Any) -> Any:
+        for region in op.regions:
+            for block in region:
+                for argument in block.arguments:
+                    if mentions_mx(argument.type):
+                        check(argument.type, argument)
+        results = all(check(r.type, op) for r in op.results if mentions_mx(r.type))
+        # One diagnostic an operation: its attributes often repeat the types of its results.
+        if results:
+            any(not check(op.attributes[name], op) for name in op.attributes)
+        return ir.WalkResult.ADVANCE
+
+    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return errors

@@ -6,7 +6,7 @@ list, in order, while a `Collector` is active. This module knows the bindings' o
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -139,7 +139,7 @@ def from_mlir(diagnostic: Any) -> Diagnostic:
 
 
 @contextmanager
-def collecting(context: Any, collector: Collector) -> Iterator[Collector]:
+def collecting(context: Any, collector: Collector) -> Generator[Collector]:
     """Send everything that MLIR and our passes report about `context` to `collector` while the block runs.
 
     Errors included: an `ir.MLIRError` raised inside then carries no text of its own.

@@ -73,7 +73,8 @@ class Pass:
 
 def _convert(pass_name: str, field: dataclasses.Field[Any], text: str) -> Any:
     spelled = field.name.replace("_", "-")
-    kind: type = type(field.default)
+    default: Any = field.default
+    kind: type[Any] = type(default)
     try:
         if kind is bool:
             return {"true": True, "1": True, "": True, "false": False, "0": False}[text.lower()]

@@ -4,6 +4,7 @@ The custom spelling is what users read and write; the storage spelling is how th
 Both, and the rules that make a type valid, live here only; `types.py` and `asm.py` share them.
 """
 
+import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -83,11 +84,18 @@ def split_shape(text: str) -> tuple[tuple[int | None, ...], str]:
     return tuple(extents), text[position:].strip()
 
 
+def _of_match(match: re.Match[str]) -> TensorSpec:
+    shape, element = split_shape(match[1])
+    return TensorSpec(shape, element, int(match[2]), match[3], int(match[4]))
+
+
+@functools.lru_cache(maxsize=1024)
+def from_storage(text: str) -> TensorSpec | None:
+    """Return the parameters of a type in its storage spelling, as the bindings print it; None if it is malformed."""
+    match = _STORAGE.fullmatch(text)
+    return _of_match(match) if match else None
+
+
 def spell_types(text: str) -> str:
     """Return `text` with every storage spelling of an mx type replaced by the custom one."""
-
-    def custom(match: re.Match[str]) -> str:
-        shape, element = split_shape(match[1])
-        return TensorSpec(shape, element, int(match[2]), match[3], int(match[4])).custom()
-
-    return _STORAGE.sub(custom, text) if "!mx." in text else text
+    return _STORAGE.sub(lambda match: _of_match(match).custom(), text) if "!mx." in text else text

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mx_dialect._mlir import ir
-from mx_dialect.dialect import Mx
 from mx_dialect.diagnostics import Diagnostic, MxError, at
+from mx_dialect.dialect import Mx
 from mx_dialect.formats import E8M0
-from mx_dialect.tensor_spec import TensorSpec
+from mx_dialect.tensor_spec import TensorSpec, from_storage
 
 
 def _static(extent: int) -> int | None:
@@ -75,14 +75,10 @@ class TensorType(Mx.Type, name="tensor"):
     @property
     def spec(self) -> TensorSpec:
         """Return the parameters as plain values."""
-        mantissa = self.mantissa_type
-        return TensorSpec(
-            tuple(_static(e) for e in mantissa.shape),
-            str(mantissa.element_type),
-            self.block_size,
-            str(self.scale_type),
-            self.axis,
-        )
+        spec = from_storage(str(self))
+        if spec is None:
+            raise MxError(f"invalid type '{self}': {self.error()}")
+        return spec
 
     @property
     def mantissa_type(self) -> ir.RankedTensorType:
@@ -94,7 +90,7 @@ class TensorType(Mx.Type, name="tensor"):
         """Return the ranked tensor type of the scales."""
         dynamic = ir.ShapedType.get_dynamic_size()
         shape = [dynamic if e is None else e for e in self.spec.scale_shape]
-        return ir.RankedTensorType.get(shape, self.scale_type)
+        return ir.RankedTensorType.get(shape, self.scale_type, loc=ir.Location.unknown(self.context))
 
     @property
     def shape(self) -> list[int]:
@@ -123,15 +119,10 @@ class TensorType(Mx.Type, name="tensor"):
 
     def error(self) -> str | None:
         """Return what makes this type invalid (the bindings accept any parameters), or None."""
-        for index, kind in ((0, "TypeAttr"), (1, "IntegerAttr"), (2, "TypeAttr"), (3, "IntegerAttr")):
-            if not getattr(ir, kind).isinstance(self.params[index]):
-                return f"malformed mx tensor type: parameter {index} must be a {kind}"
-        mantissa = self.mantissa_type
-        if not isinstance(mantissa, ir.RankedTensorType):
-            return f"malformed mx tensor type: '{mantissa}' is not a ranked tensor type"
-        if mantissa.encoding is not None:
-            return "the mantissa tensor of an mx tensor cannot have an encoding"
-        return self.spec.error()
+        spec = from_storage(str(self))
+        if spec is None:
+            return "malformed parameters; write it as !mx.tensor<SHAPExELEMENT, block_size = N, scale_type = TYPE>"
+        return spec.error()
 
 
 def is_mx(type_: Any) -> bool:
@@ -140,12 +131,13 @@ def is_mx(type_: Any) -> bool:
 
 
 def mx_types_in(attribute_or_type: Any) -> Iterator[TensorType]:
-    """Yield every mx tensor type inside a type or attribute, however deep."""
+    """Yield every mx tensor type inside a type or attribute, however deep; constants hold none."""
     item = attribute_or_type
     if isinstance(item, TensorType):
         yield item
         return
-    if "!mx." not in str(item):
+    # Spelling out a large constant to find no type in it would cost more than the rest of the walk.
+    if isinstance(item, ir.DenseElementsAttr | ir.DenseResourceElementsAttr) or "!mx." not in str(item):
         return
     children: list[Any] = []
     if isinstance(item, ir.FunctionType):

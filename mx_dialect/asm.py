@@ -1,0 +1,177 @@
+"""Custom assembly: parse text in which mx operations and types are written as users write them, and print it.
+
+The bindings know neither custom forms of operations defined in Python nor custom types, so text is translated: to the
+generic form before MLIR parses it (`asm_read`), back after MLIR prints it (`asm_print`). One grammar serves every
+operation of the dialect:
+
+    %r = mx.name %a, %b#1 {attributes} : T1, T2 -> T3
+
+Attributes, and operands and results that an operation does not have, are left out; several results are written
+`-> (T3, T4)`. In the list of types `<...>` is short for `!mx.tensor<...>`. Generic input is accepted everywhere.
+"""
+
+import io
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from mx_dialect._mlir import ir
+from mx_dialect.asm_print import to_custom
+from mx_dialect.asm_read import Translation, to_generic
+from mx_dialect.asm_table import operation_table, unknown_operation
+from mx_dialect.diagnostics import Collector, Diagnostic, MxError, collecting
+from mx_dialect.types import verify_types
+
+__all__ = [
+    "Translation",
+    "operation_table",
+    "parse",
+    "parse_bytecode",
+    "to_asm",
+    "to_bytecode",
+    "to_custom",
+    "to_generic",
+]
+
+# What MLIR calls text that came from no file.
+_UNNAMED = "-"
+_POSITION = re.compile(r'loc\("-":(\d+):(\d+)\)')
+_UNREGISTERED = re.compile(r"unregistered operation '(mx\.[^']*)' found in dialect")
+
+
+def parse(text: str, context: ir.Context, source_name: str = _UNNAMED) -> ir.Module:
+    """Return the module that text in custom or generic assembly describes, verified.
+
+    A module is put around anything else than a single `module` operation, as mlir-opt does. Locations, in the IR and in
+    errors, are the user's own: lines and byte columns of `text`, in a file called `source_name`.
+
+    Raises:
+        MxError: the text is not valid; with one diagnostic for each thing that is wrong and was found.
+    """
+    # MLIR calls unnamed text "-", which a location written in the text may be called as well: that one is renamed.
+    stdin_name = _unused_name(text)
+    translation = to_generic(text, source_name, stdin_name=stdin_name)
+
+    def position(diagnostic: Diagnostic) -> Diagnostic:
+        notes = tuple(position(note) for note in diagnostic.notes)
+        if diagnostic.file == stdin_name:
+            return replace(diagnostic, file=_UNNAMED, notes=notes)
+        if diagnostic.file != _UNNAMED:
+            return replace(diagnostic, notes=notes)
+        line, column = translation.position(diagnostic.line, diagnostic.column)
+        return replace(diagnostic, file=source_name, line=line, column=column, notes=notes)
+
+    module = _parse(translation.text, context, source_name, position)
+    if source_name != _UNNAMED or translation.text is not text:
+        _Locations(context, translation, source_name, stdin_name).restore(module.operation)
+    return _verified(module)
+
+
+def parse_bytecode(data: bytes, context: ir.Context, source_name: str = _UNNAMED) -> ir.Module:
+    """Return the module that MLIR bytecode holds, verified; locations are those stored in it.
+
+    Raises:
+        MxError: the data are not valid bytecode of a valid module.
+    """
+    return _verified(_parse(data, context, source_name, lambda diagnostic: diagnostic))
+
+
+def to_asm(op: Any, generic: bool = False, **flags: Any) -> str:
+    """Return the assembly of an operation or module: custom, or MLIR's own generic form.
+
+    The generic form needs no reader but MLIR's with the dialect loaded. `flags` go to the bindings' `get_asm`
+    (`enable_debug_info`, `use_local_scope`, `large_elements_limit`, `assume_verified`, ...). Unless `assume_verified` is
+    set, MLIR verifies first and prints invalid operations in generic form.
+    """
+    operation = op.operation
+    if generic:
+        return operation.get_asm(print_generic_op_form=True, **flags)
+    return to_custom(operation.get_asm(**flags))
+
+
+def to_bytecode(op: Any) -> bytes:
+    """Return the MLIR bytecode of an operation or module, locations included."""
+    data = io.BytesIO()
+    op.operation.write_bytecode(data)
+    return data.getvalue()
+
+
+def _unused_name(text: str) -> str | None:
+    """Return a file name that no location in the text has, or None when none is called "-"."""
+    if f'"{_UNNAMED}"' not in text:
+        return None
+    name = _UNNAMED * 2
+    while f'"{name}"' in text:
+        name += _UNNAMED
+    return name
+
+
+def _parse(
+    source: str | bytes,
+    context: ir.Context,
+    source_name: str,
+    position: Callable[[Diagnostic], Diagnostic],
+) -> ir.Module:
+    """Let MLIR parse; every diagnostic it gives becomes part of the error, at the place `position` says."""
+    collector = Collector()
+    try:
+        with collecting(context, collector):
+            return ir.Module.parse(source, context)
+    except ir.MLIRError as error:
+        errors = [_explained(position(d)) for d in collector.errors]
+        if not errors:
+            text = str(error).partition("\n")[0]
+            errors = [Diagnostic("error", f"{text}; MLIR gives no reason", source_name, 1, 1)]
+        raise MxError.of(*errors) from None
+
+
+def _explained(diagnostic: Diagnostic) -> Diagnostic:
+    """Say what the user can do about an error whose text is about MLIR's insides."""
+    match = _UNREGISTERED.search(diagnostic.message)
+    return diagnostic if match is None else replace(diagnostic, message=unknown_operation(match[1]), notes=())
+
+
+def _verified(module: ir.Module) -> ir.Module:
+    errors = verify_types(module.operation)
+    if errors:
+        raise MxError.of(*errors)
+    return module
+
+
+class _Locations:
+    """Gives the operations of a module parsed from translated text the locations of the user's text."""
+
+    def __init__(self, context: ir.Context, translation: Translation, source_name: str, stdin_name: str | None):
+        self._context = context
+        self._translation = translation
+        self._source_name = source_name
+        self._renamed = None if stdin_name is None else f'"{stdin_name}"'
+
+    def restore(self, root: ir.Operation) -> None:
+        root.walk(self._visit, ir.WalkOrder.PRE_ORDER)
+
+    def _visit(self, op: Any) -> Any:
+        location = self._restored(op.location)
+        if location is not None:
+            op.location = location
+        for region in op.regions:
+            for block in region:
+                for argument in block.arguments:
+                    location = self._restored(argument.location)
+                    if location is not None:
+                        argument.set_location(location)
+        return ir.WalkResult.ADVANCE
+
+    def _restored(self, location: Any) -> Any:
+        """Return the user's location for one that MLIR made, None where they are the same."""
+        spelled = str(location)
+        match = _POSITION.fullmatch(spelled)
+        if match is not None:
+            line, column = self._translation.position(int(match[1]), int(match[2]))
+            return ir.Location.file(self._source_name, line, column, self._context)
+        if self._renamed is None or self._renamed not in spelled:
+            return None
+        written = spelled.replace(self._renamed, f'"{_UNNAMED}"')
+        # The bindings parse locations only as part of an operation.
+        return ir.Module.parse(f"module {{}} {written}", self._context).operation.location

@@ -1,0 +1,60 @@
+"""What custom assembly has to know of the dialect: the names and arities of its operations, the names of its types.
+
+Both come from the classes themselves, so that a new operation or type needs no entry here. No context is needed.
+"""
+
+from typing import Any, NamedTuple
+
+from mx_dialect._mlir import ext
+from mx_dialect.dialect import Mx
+from mx_dialect.passes import nearest
+
+PREFIX = f"{Mx.DIALECT_NAMESPACE}."
+
+
+class Arity(NamedTuple):
+    """How many operands and results an operation has; None is any number."""
+
+    operands: int | None
+    results: int | None
+
+
+def operation_table() -> dict[str, Arity]:
+    """Return the arity of every mx operation by its full name."""
+    _define()
+    return {op.OPERATION_NAME: _arity(op) for op in Mx.operations}
+
+
+def type_names() -> list[str]:
+    """Return the full names of the mx types, without the exclamation mark."""
+    _define()
+    return [str(type_.type_name) for type_ in Mx.types]
+
+
+def unknown_operation(name: str) -> str:
+    """Return the message for an operation name that the dialect does not have."""
+    known = sorted(operation_table())
+    hint = nearest(name, known) or f"; the mx operations are {', '.join(known)}"
+    return f"unknown operation '{name}'{hint}"
+
+
+def unknown_type(name: str) -> str:
+    """Return the message for a type name (without the exclamation mark) that the dialect does not have."""
+    known = sorted(f"!{n}" for n in type_names())
+    hint = nearest(f"!{name}", known) or f"; the mx types are {', '.join(known)}"
+    return f"unknown type '!{name}'{hint}"
+
+
+def _define() -> None:
+    """Import the modules whose classes attach themselves to the dialect."""
+    from mx_dialect import ops, types  # noqa: F401  # pyright: ignore[reportUnusedImport]
+
+
+def _arity(operation: Any) -> Arity:
+    operands, _, results, _ = ext.partition_fields(operation._fields)
+    return Arity(_count(operands), _count(results))
+
+
+def _count(fields: list[Any]) -> int | None:
+    fixed = all(field.variadicity.name == "single" for field in fields)
+    return len(fields) if fixed else None

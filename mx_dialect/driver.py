@@ -1,0 +1,321 @@
+"""Runs a pipeline of Python and upstream passes over a module: for the command line and the API alike.
+
+A pass at a time, so that verification, IR printing in the custom spelling and timing are the same for both kinds.
+"""
+
+import sys
+import time
+import traceback
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+from mx_dialect import asm, passes, pipelines
+from mx_dialect._mlir import ir, passmanager
+from mx_dialect.diagnostics import Collector, Diagnostic, MxError, collecting
+from mx_dialect.pipeline_text import Element, fail_at, parse_anchored, parse_elements, shifted
+from mx_dialect.types import verify_types
+
+MODULE = "builtin.module"
+
+# Python passes that run around an upstream pass of another name, so that users get both under the name they know.
+_COMPANIONS = {"canonicalize": "mx-canonicalize"}
+
+
+@dataclass(frozen=True)
+class IrPrinting:
+    """What `--mlir-print-ir-*` asks for: dumps before and after all passes or those named."""
+
+    before_all: bool = False
+    after_all: bool = False
+    before: frozenset[str] = frozenset()
+    after: frozenset[str] = frozenset()
+    after_change: bool = False
+    after_failure: bool = False
+    module_scope: bool = False
+
+    def wants_before(self, name: str) -> bool:
+        return self.before_all or name in self.before
+
+    def wants_after(self, name: str, failed: bool) -> bool:
+        if failed:
+            return self.after_failure or self.after_all
+        return self.after_all or name in self.after
+
+
+@dataclass
+class Timing:
+    """Wall time by pass, in the order the passes ran."""
+
+    seconds: list[tuple[str, float]] = field(default_factory=lambda: [])
+
+    @contextmanager
+    def measure(self, name: str) -> Generator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds.append((name, time.perf_counter() - start))
+
+    def report(self) -> str:
+        """Return the table that `--mlir-timing` prints."""
+        total = sum(s for _, s in self.seconds)
+        rule = "===" + "-" * 73 + "==="
+        lines = [rule, "... Execution time report ...".center(79).rstrip(), rule]
+        lines += [f"  Total Execution Time: {total:.4f} seconds", "", "  ----Wall Time----  ----Name----"]
+        for name, seconds in [*self.seconds, ("Total", total)]:
+            share = 100 * seconds / total if total else 100.0
+            lines.append(f"  {seconds:8.4f} ({share:5.1f}%)  {name}")
+        return "\n".join(lines)
+
+
+@dataclass
+class Settings:
+    """How a pipeline is run.
+
+    `print_flags` are those of `asm.to_asm`, used for IR dumps, which go to `stream` (standard error if None).
+    `on_diagnostic` sees warnings and remarks as they arrive; errors come with the exception.
+    """
+
+    verify_each: bool = True
+    printing: IrPrinting = IrPrinting()
+    print_flags: dict[str, Any] = field(default_factory=lambda: {})
+    stream: TextIO | None = None
+    timing: Timing | None = None
+    on_diagnostic: Callable[[Diagnostic], None] | None = None
+    debug: bool = False
+
+
+def run_pipeline(module: Any, pipeline: str, settings: Settings | None = None) -> None:
+    """Run a textual pipeline over a module, in place: `mx-to-linalg,canonicalize` or `builtin.module(...)`.
+
+    Raises:
+        MxError: the pipeline does not parse, a pass refuses or fails, or the IR after a pass is invalid. The module is
+            then in the state the failing pass left it in.
+    """
+    operation = module.operation
+    elements = plan(pipeline, operation.context, anchor=operation.name)
+    run(operation, elements, settings or Settings())
+
+
+def plan(pipeline: str, context: Any, anchor: str = MODULE) -> tuple[Element, ...]:
+    """Parse a pipeline's text, anchored or not, expand named pipelines and check that every pass exists.
+
+    Raises:
+        MxError: a syntax error, an unknown pass, a bad option, with the position in the text.
+    """
+    elements = parse_elements(pipeline) if pipeline.strip() else ()
+    if len(elements) == 1 and elements[0].children is not None and elements[0].name in (anchor, "any"):
+        elements = parse_anchored(pipeline).children or ()
+    return resolve(elements, context, pipeline, (anchor,))
+
+
+def resolve(
+    elements: tuple[Element, ...], context: Any, text: str, path: tuple[str, ...] = (MODULE,)
+) -> tuple[Element, ...]:
+    """Expand named pipelines, nest passes that cannot run on the anchor, and check each pass and its options."""
+    resolved: list[Element] = []
+    for element in elements:
+        if element.children is not None:
+            children = resolve(element.children, context, text, (*path, element.name))
+            resolved.append(Element(element.name, children=children, position=element.position))
+        elif (named := pipelines.get(element.name)) is not None:
+            if element.options:
+                raise fail_at(text, element, f"pipeline '{element.name}' takes no options")
+            if path != (MODULE,):
+                raise fail_at(text, element, f"pipeline '{element.name}' runs on {MODULE} only")
+            stages = shifted(parse_elements(",".join(named.stages)), element.position)
+            resolved.extend(resolve(stages, context, text, path))
+        elif (python_pass := passes.get(element.name)) is not None:
+            try:
+                python_pass.parse_options(element.option_items())
+            except MxError as error:
+                raise fail_at(text, element, str(error)) from None
+            resolved.append(element)
+        else:
+            resolved.append(_check_upstream(element, context, text, path))
+    return tuple(resolved)
+
+
+def _nested_text(path: tuple[str, ...], element: Element) -> str:
+    return "(".join(path) + "(" + element.text + ")" * len(path)
+
+
+def _check_upstream(element: Element, context: Any, text: str, path: tuple[str, ...]) -> Element:
+    """Return the element, inside `func.func(...)` where MLIR lets the pass run only there."""
+    problem = _upstream_problem(_nested_text(path, element), context)
+    if problem is None:
+        return element
+    if path[-1] == MODULE and "intend to nest" in problem:
+        nested = Element("func.func", children=(element,), position=element.position)
+        if _upstream_problem(_nested_text(path, nested), context) is None:
+            return nested
+    if "does not refer to a registered pass" in problem:
+        from mx_dialect.upstream_passes import UPSTREAM_PASSES
+
+        hint = passes.nearest(element.name, [*passes.names(), *pipelines.names(), *UPSTREAM_PASSES])
+        raise fail_at(text, element, f"'{element.name}' does not refer to a registered pass or pass pipeline{hint}")
+    raise MxError(problem)
+
+
+def _upstream_problem(pipeline: str, context: Any) -> str | None:
+    """Return MLIR's complaint about a pipeline, or None."""
+    collector = Collector()
+    with context, collecting(context, collector):
+        try:
+            passmanager.PassManager.parse(pipeline)
+        except ValueError as error:
+            return str(error).strip()
+    return None
+
+
+def run(root: ir.Operation, elements: tuple[Element, ...], settings: Settings) -> None:
+    """Run resolved elements over an operation, in place.
+
+    Raises:
+        MxError: as `run_pipeline`.
+    """
+    on_diagnostic = settings.on_diagnostic
+
+    def tell(diagnostic: Diagnostic) -> None:
+        if on_diagnostic is not None and diagnostic.severity != "error":
+            on_diagnostic(diagnostic)
+
+    collector = Collector(tell)
+    _Run(root, settings, collector).elements(elements, (root.name,))
+
+
+class _Run:
+    """One run of a pipeline: the root operation, the settings, and what was reported so far."""
+
+    def __init__(self, root: ir.Operation, settings: Settings, collector: Collector):
+        self.root = root
+        self.settings = settings
+        self.collector = collector
+
+    def elements(self, elements: tuple[Element, ...], path: tuple[str, ...]) -> None:
+        for element in elements:
+            if element.children is not None:
+                self.elements(element.children, (*path, element.name))
+            else:
+                self.one(element, path)
+
+    def one(self, element: Element, path: tuple[str, ...]) -> None:
+        printing = self.settings.printing
+        before = self._text() if printing.after_change else None
+        if printing.wants_before(element.name):
+            self._dump("Before", element, path)
+        failed = True
+        try:
+            with self._timed(element.name):
+                self._guarded(element, path)
+            failed = False
+        finally:
+            changed = before is not None and self._text() != before
+            if printing.wants_after(element.name, failed) or (changed and not failed):
+                self._dump("After", element, path, " Failed" if failed else "")
+
+    @contextmanager
+    def _timed(self, name: str) -> Generator[None]:
+        if self.settings.timing is None:
+            yield
+            return
+        with self.settings.timing.measure(name):
+            yield
+
+    def _guarded(self, element: Element, path: tuple[str, ...]) -> None:
+        """Run a pass and turn every way it can fail into an `MxError`."""
+        context = self.root.context
+        known = len(self.collector.errors)
+        with collecting(context, self.collector):
+            try:
+                self._execute(element, path)
+                errors = self.collector.errors[known:]
+                if not errors and self.settings.verify_each:
+                    self._verify()
+                    errors = self.collector.errors[known:]
+            except MxError as error:
+                raise MxError.of(*self.collector.errors[known:], *error.diagnostics) from error
+            except ir.MLIRError as error:
+                errors = self.collector.errors[known:]
+                if not errors:
+                    raise MxError(f"pass '{element.name}' failed: {error}") from error
+            except Exception as error:
+                if self.settings.debug:
+                    traceback.print_exc(file=self.settings.stream or sys.stderr)
+                raise MxError(
+                    f"internal error in pass '{element.name}': {type(error).__name__}: {error}"
+                    " (this is a bug; --mlir-print-stacktrace-on-diagnostic shows the traceback)"
+                ) from error
+        if errors:
+            raise MxError.of(*errors)
+
+    def _execute(self, element: Element, path: tuple[str, ...]) -> None:
+        companion = _COMPANIONS.get(element.name)
+        python_pass = passes.get(element.name)
+        if python_pass is not None:
+            self._python(python_pass, python_pass.parse_options(element.option_items()), path)
+            return
+        around = passes.get(companion) if companion else None
+        if around is not None:
+            self._python(around, around.options(), path)
+        self._upstream(element, path)
+        if around is not None:
+            self._python(around, around.options(), path)
+
+    def _upstream(self, element: Element, path: tuple[str, ...]) -> None:
+        known = len(self.collector.diagnostics)
+        with self.root.context:
+            manager = passmanager.PassManager.parse(_nested_text(path, element))
+            manager.enable_verifier(self.settings.verify_each)
+            try:
+                manager.run(self.root)
+                return
+            except ir.MLIRError:
+                # Whether a pass on an op interface fits its anchor is known only when MLIR schedules it.
+                unscheduled = any("unable to schedule pass" in d.message for d in self.collector.diagnostics[known:])
+                if not unscheduled or path[-1] != MODULE:
+                    raise
+        del self.collector.diagnostics[known:]
+        self._upstream(element, (*path, "func.func"))
+
+    def _python(self, python_pass: passes.Pass, options: Any, path: tuple[str, ...]) -> None:
+        for target in self._targets(path):
+            python_pass.run(target, options)
+
+    def _targets(self, path: tuple[str, ...]) -> list[Any]:
+        """Return the operations that an anchor path names: each anchor among the children of the one before."""
+        targets: list[Any] = [self.root]
+        for name in path[1:]:
+            targets = [
+                child.operation
+                for target in targets
+                for region in target.regions
+                for block in region
+                for child in block
+                if name in ("any", child.operation.name)
+            ]
+        return targets
+
+    def _verify(self) -> None:
+        # The call reports through the collector; its own exception carries no text.
+        try:
+            self.root.verify()
+        except ir.MLIRError:
+            return
+        for diagnostic in verify_types(self.root):
+            self.collector.add(diagnostic)
+
+    def _text(self) -> str:
+        return self.root.get_asm(print_generic_op_form=True, assume_verified=True)
+
+    def _dump(self, when: str, element: Element, path: tuple[str, ...], suffix: str = "") -> None:
+        stream = self.settings.stream or sys.stderr
+        targets = [self.root] if self.settings.printing.module_scope else self._targets(path)
+        for target in targets:
+            # Invalid IR is printed in generic form, as MLIR does: custom printers may crash on it.
+            flags = self.settings.print_flags
+            print(f"// -----// IR Dump {when} {element.text}{suffix} //----- //", file=stream)
+            print(asm.to_asm(target, **flags), file=stream)
+            print(file=stream)

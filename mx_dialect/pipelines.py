@@ -1,0 +1,132 @@
+"""Named pipelines: the sequences of passes that users run as one.
+
+A stage is the text of one pipeline element, as it stands inside `builtin.module(...)`: a pass with its options, of this
+project or of MLIR, or `func.func(...)` around one. A pipeline's name may stand wherever a pass's name may. The stages
+are data; `driver.py` runs them.
+
+`TO_BUFFERS` and `TO_LLVM` together make `mx-lower-to-llvm`. Between them every value is a buffer and a function still
+returns all of its results; the first stage of `TO_LLVM` drops those that are arguments, so whoever calls the compiled
+function looks there for which is which.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A named sequence of stages, run in order on a builtin.module."""
+
+    name: str
+    summary: str
+    stages: tuple[str, ...]
+
+
+TO_LINALG = (
+    "mx-to-linalg",
+    # Before anything that folds: MLIR folds the extension of scale code 255, NaN, to infinity.
+    "mx-expand-narrow-floats",
+)
+
+VECTORIZE = (
+    # The vectorizer takes projected permutations only, not `k floordiv 32`.
+    "mx-expand-k",
+    "mx-vectorize",
+)
+
+BUFFERIZE = (
+    # Results computed into an empty tensor and then inserted somewhere are computed there instead.
+    "eliminate-empty-tensors",
+    # Plain memrefs at function boundaries; a kernel updates its accumulator in place. A loop may carry new buffers.
+    "one-shot-bufferize{bufferize-function-boundaries=1 function-boundary-type-conversion=identity-layout-map"
+    " allow-return-allocs-from-loops=1}",
+    # A loop that returns its argument is seen through here, so that the function is seen to return it too.
+    "canonicalize",
+    "cse",
+)
+
+TO_BUFFERS = (*TO_LINALG, *BUFFERIZE)
+TO_BUFFERS_VECTORIZED = (*TO_LINALG, *VECTORIZE, *BUFFERIZE)
+
+TO_LLVM = (
+    # The caller has its own arguments. Returning one would oblige the callee to return a copy that can be freed.
+    "drop-equivalent-buffer-results{modify-public-functions=1}",
+    # Scratch buffers of fixed size are made once a call, small ones on the stack.
+    "func.func(buffer-hoisting)",
+    "func.func(buffer-loop-hoisting)",
+    "func.func(promote-buffers-to-stack{max-alloc-size-in-bytes=65536 max-rank-of-allocated-memref=8})",
+    # Every buffer that is not returned is freed; what is returned belongs to the caller.
+    "buffer-deallocation-pipeline",
+    "convert-bufferization-to-memref",
+    # MLIR copies buffers with strides by calling its C runtime, which is not at hand.
+#    "mx-expand-copies",
+    "convert-linalg-to-loops",
+    # Vector transfers need memrefs they can index, and only those of rank one have instructions.
+    "fold-memref-alias-ops",
+    "func.func(convert-vector-to-scf{full-unroll=1})",
+    "canonicalize",
+    "cse",
+    "lower-affine",
+    # Ceiling and floor divisions; bf16, whose x86 instructions flush subnormals.
+    "arith-expand{include-bf16=1}",
+    "convert-scf-to-cf",
+    # Asserts lie directly in function bodies from here on, and would become calls of abort.
+    "mx-assert-to-status",
+    # Views become arithmetic on offsets and strides, in affine.apply.
+    "expand-strided-metadata",
+    "lower-affine",
+    # Sums of vectors may be reordered: any order is within the error bound of a dot product.
+    "convert-vector-to-llvm{reassociate-fp-reductions=1}",
+    "convert-math-to-llvm",
+    # What has no instruction calls the C library's function.
+    "convert-math-to-libm",
+    "convert-index-to-llvm",
+    "convert-arith-to-llvm",
+    "finalize-memref-to-llvm",
+    "convert-func-to-llvm",
+    "convert-cf-to-llvm",
+    "convert-ub-to-llvm",
+    "reconcile-unrealized-casts",
+    "canonicalize",
+    "cse",
+    # The conversions above report success whatever they leave behind.
+    "mx-check-lowered",
+)
+
+PIPELINES: dict[str, Pipeline] = {}
+
+
+def register_pipeline(new: Pipeline) -> Pipeline:
+    """Add a pipeline under its name. A name can be registered once.
+
+    Raises:
+        ValueError: the name is taken.
+    """
+    if new.name in PIPELINES:
+        raise ValueError(f"pipeline '{new.name}' is registered already")
+    PIPELINES[new.name] = new
+    return new
+
+
+def get(name: str) -> Pipeline | None:
+    """Return the pipeline of that name, or None."""
+    return PIPELINES.get(name)
+
+
+def names() -> list[str]:
+    """Return the names of all pipelines, sorted."""
+    return sorted(PIPELINES)
+
+
+register_pipeline(
+    Pipeline("mx-bufferize", "Turn tensors into buffers, kernels updating their outs in place", BUFFERIZE)
+)
+register_pipeline(
+    Pipeline("mx-lower-to-llvm", "Lower mx and linalg on tensors to LLVM, in loops", (*TO_BUFFERS, *TO_LLVM))
+)
+register_pipeline(
+    Pipeline(
+        "mx-lower-to-llvm-vectorized",
+        "Lower mx and linalg on tensors to LLVM, in vectors where shapes are static",
+        (*TO_BUFFERS_VECTORIZED, *TO_LLVM),
+    )
+)

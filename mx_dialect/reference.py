@@ -1,0 +1,306 @@
+"""Exact numpy semantics of the value level: quantize, dequantize and matmul, the oracle of the tests.
+
+Nothing here shares code with the lowerings or needs the bindings; `codes.py` has the conversions of single
+values.
+
+Sources: OCP Microscaling Formats (MX) v1.0, section 6.3 (conversion); Higham, Accuracy and Stability of
+Numerical Algorithms, sections 2.1, 3.1 and 3.5 (the error bound of a matmul).
+"""
+
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, overload, runtime_checkable
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from mx_dialect.codes import (
+    FRACTION_BITS,
+    FRACTION_MASK,
+    SCALE_DTYPE,
+    Array,
+    Bits,
+    Doubles,
+    Singles,
+    decode,
+    decode_scale,
+    element_codes,
+    encode,
+    encode_bits,
+    format_named,
+    format_of_dtype,
+    numpy_dtype,
+    scale_codes,
+    scaled_singles,
+    split,
+    unpack,
+)
+from mx_dialect.diagnostics import MxError
+from mx_dialect.formats import DEFAULT_ROUNDING, E8M0, rounding_threshold
+from mx_dialect.tensor_spec import TensorSpec
+
+__all__ = [
+    "BlockScaled",
+    "Operand",
+    "Quantized",
+    "decode",
+    "decode_scale",
+    "dequantize",
+    "encode",
+    "matmul",
+    "matmul_bound",
+    "numpy_dtype",
+    "quantize",
+]
+
+
+@runtime_checkable
+class BlockScaled(Protocol):
+    """Any block-scaled array: `Quantized` here, `MxArray` of the JIT API.
+
+    `mantissa` has an element dtype (see `numpy_dtype`), `scale` is float8_e8m0fnu or its uint8 codes, with
+    scale.shape[axis] == mantissa.shape[axis] // block_size and all other extents equal.
+    """
+
+    @property
+    def mantissa(self) -> Array: ...
+    @property
+    def scale(self) -> Array: ...
+    @property
+    def block_size(self) -> int: ...
+    @property
+    def axis(self) -> int: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Quantized:
+    """What `quantize` returns; unpacks as `mantissa, scale = quantize(x)`. `axis` counts from the front."""
+
+    mantissa: Array
+    scale: Array
+    block_size: int
+    axis: int
+    element_type: str
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter((self.mantissa, self.scale))
+
+
+# A matmul operand: a float array, a block-scaled array, or (mantissa, scale, block size), 32 if left out.
+Operand: TypeAlias = Array | BlockScaled | tuple[Array, Array] | tuple[Array, Array, int]
+
+_INPUT_DTYPES = (np.dtype(np.float32), np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
+
+
+def quantize(
+    x: npt.ArrayLike,
+    element_type: str = "f8E4M3FN",
+    block_size: int = 32,
+    axis: int = -1,
+    rounding: str = DEFAULT_ROUNDING,
+) -> Quantized:
+    """Quantize a float32, float16 or bfloat16 array of rank >= 1 to blocks of `block_size` along `axis`.
+
+    The shared exponent follows from the block's largest magnitude by `rounding`
+    (`formats.rounding_threshold`) and is clamped to the scale's -127..127. Elements are x / 2^exponent
+    rounded to nearest, ties to even, and saturated to the largest normal value. Where the OCP specification
+    leaves a choice:
+
+    * a block with a NaN or Inf gets the NaN scale (code 255); its elements are the codes of the unscaled
+      values, Inf saturated, NaN the format's positive NaN code, or 0 where the format has none;
+    * an all-zero block gets scale code 0; zeros keep their sign;
+    * subnormal inputs count in full; MXINT8 produces neither -128 nor a negative zero.
+
+    `rceil` never saturates, except that MXINT8 does above 127/64 * 2^127, where the exponent is clamped.
+
+    Raises:
+        MxError: another dtype, an unknown element type or rounding, a block size that is no power of two, an
+            axis that is out of range or whose extent is not a multiple of the block size.
+    """
+    array = _require_float(x, "quantize")
+    fmt = format_named(element_type)
+    spec = _spec(array.shape, element_type, block_size, axis)
+    try:
+        threshold = rounding_threshold(fmt, rounding)
+    except ValueError as error:
+        raise MxError(str(error)) from None
+
+    bits: Bits = split(_blocked(array, spec))
+    within = spec.axis + 1
+    largest = bits.magnitude.max(axis=within, keepdims=True)
+    special = largest >= bits.layout.infinity
+
+    exponent, significand = unpack(largest, bits.layout)
+    round_up = (significand & FRACTION_MASK) > (threshold << (FRACTION_BITS - 23))
+    # A zero block's exponent lies below every other (see unpack), so that the clamp gives it code 0.
+    shared = np.clip(exponent - fmt.emax + round_up, E8M0.min_exponent, E8M0.max_exponent)
+    scale_code = np.where(special, E8M0.nan_code, shared + E8M0.bias).astype(np.uint8)
+    codes = encode_bits(bits, fmt, np.where(special, 0, shared))
+
+    return Quantized(
+        codes.reshape(array.shape).view(numpy_dtype(element_type)),
+        scale_code.squeeze(within).view(SCALE_DTYPE),
+        spec.block_size,
+        spec.axis,
+        element_type,
+    )
+
+
+@overload
+def dequantize(mantissa: BlockScaled) -> Singles: ...
+@overload
+def dequantize(mantissa: Array, scale: Array, block_size: int = 32, axis: int = -1) -> Singles: ...
+def dequantize(
+    mantissa: Array | BlockScaled, scale: Array | None = None, block_size: int = 32, axis: int = -1
+) -> Singles:
+    """Return scale * element as float32, from a block-scaled array or from its parts.
+
+    The exact product is rounded once, to nearest even. It is in fact never inexact: an element has at most 7
+    significant bits, and no product but 0 is below 2^-143. What exceeds the largest float32 becomes Inf. A
+    NaN scale makes its whole block NaN; Inf and NaN elements stay. NaN is always 0x7FC00000.
+
+    Raises:
+        MxError: a mantissa of no element dtype, a scale that is neither float8_e8m0fnu nor uint8, or shapes,
+            block size and axis that do not go together.
+    """
+    if isinstance(mantissa, BlockScaled):
+        if scale is not None:
+            raise MxError("dequantize takes a block-scaled array, or a mantissa and a scale array; not both")
+        block_size, axis = mantissa.block_size, mantissa.axis
+        mantissa, scale = mantissa.mantissa, mantissa.scale
+    if scale is None:
+        raise MxError("dequantize needs the scale array beside the mantissa array")
+    mantissa, scale = np.asarray(mantissa), np.asarray(scale)
+    fmt = format_of_dtype(mantissa.dtype)
+    spec = _spec(mantissa.shape, fmt.mlir, block_size, axis)
+    if scale.shape != spec.scale_shape:
+        raise MxError(
+            f"scale has shape {scale.shape}; a mantissa of shape {mantissa.shape} in blocks of "
+            f"{spec.block_size} along axis {spec.axis} needs {spec.scale_shape}"
+        )
+
+    codes = _blocked(element_codes(mantissa, fmt), spec)
+    code = np.expand_dims(scale_codes(scale).astype(np.int64), spec.axis + 1)
+    values = scaled_singles(codes, fmt, code - E8M0.bias)
+    return np.where(code == E8M0.nan_code, np.float32(np.nan), values).reshape(mantissa.shape)
+
+
+def matmul(a: Operand, b: Operand, acc: npt.ArrayLike | None = None) -> Doubles:
+    """Return acc + A @ B in float64, for A [..., M, K], B [..., K, N] and acc [..., M, N].
+
+    Either operand is block-scaled, with its blocks along K (A's last axis, B's second-to-last), or a float32,
+    float16 or bfloat16 array; leading batch axes broadcast as in numpy. A block-scaled operand counts as what
+    `dequantize` makes of it. Products are exact (24 + 24 significant bits fit in 53, and no exponent leaves
+    float64's range) and sums are rounded to float64: the result is within (K + 1) * 2^-52 * (|acc| + sum
+    |a||b|) of the exact one.
+
+    Raises:
+        MxError: shapes that do not go together, blocks along another axis, or another dtype.
+    """
+    left, right, start = _operands(a, b, acc)
+    with np.errstate(invalid="ignore"):  # Inf - Inf and Inf * 0 are NaN by definition.
+        return left @ right + start
+
+
+def matmul_bound(a: Operand, b: Operand, acc: npt.ArrayLike | None = None) -> Doubles:
+    """Return how far a float32 result may lie from `matmul(a, b, acc)`, element by element, [..., M, N].
+
+    Let u = 2^-24 and gamma_n = n u / (1 - n u). Forming scale * element rounds nothing (see `dequantize`). A
+    term a*b is rounded once as a product, and at most K times while acc and the K products are added up in
+    any order, with or without fused multiply-adds; so it enters the result with a factor within gamma_{K+1}
+    of 1, and so does acc. One more u covers the float64 roundings of `matmul` and of this function. Hence
+
+        |result - matmul(a, b, acc)| <= gamma_{K+2} * (|acc| + sum |a||b|) + K * 2^-149
+
+    where the last term covers products that are subnormal in float32: each is off by up to 2^-150, which
+    later roundings may at most double. This presumes gradual underflow, and operands dequantized before they
+    are multiplied. Where a float32 sum may overflow or an operand is not finite the bound is Inf: compare
+    such results with `matmul` as NaN and Inf.
+
+    Raises:
+        MxError: as `matmul`; K of 2^22 or more, where the bound says little.
+    """
+    left, right, start = _operands(a, b, acc)
+    extent = left.shape[-1]
+    if extent >= 1 << 22:
+        raise MxError(f"no useful error bound for a contraction over {extent} elements; the limit is 2^22 - 1")
+    with np.errstate(invalid="ignore"):
+        total = np.abs(left) @ np.abs(right) + np.abs(start)
+    rounded = (extent + 2) * 2.0**-24
+    bound = rounded / (1 - rounded) * total + extent * 2.0**-149
+    # No partial sum exceeds (1 + gamma) * total < 2 * total: below 2^127 none overflows. NaN compares false.
+    return np.where(total < 2.0**127, bound, np.inf)
+
+
+def _operands(a: Operand, b: Operand, acc: npt.ArrayLike | None) -> tuple[Doubles, Doubles, Doubles]:
+    """Return A, B and the accumulator (zeros if None) as float64, their shapes checked."""
+    left, right = _operand(a, "A", -1), _operand(b, "B", -2)
+    shapes = f"matmul of shapes {left.shape} and {right.shape}"
+    if left.shape[-1] != right.shape[-2]:
+        raise MxError(f"{shapes}: A's last axis must be as long as B's second-to-last")
+    try:
+        batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    except ValueError:
+        raise MxError(f"{shapes}: the batch axes do not broadcast") from None
+    shape = (*batch, left.shape[-2], right.shape[-1])
+    if acc is None:
+        return left, right, np.zeros(shape)
+    start = _require_float(acc, "matmul")
+    if start.shape != shape:
+        raise MxError(f"accumulator has shape {start.shape}; the product has {shape}")
+    return left, right, _to_double(start)
+
+
+def _operand(x: Operand, name: str, blocked_axis: int) -> Doubles:
+    """Return one operand's values; `blocked_axis` (from the back) is where its blocks must lie."""
+    if isinstance(x, tuple):
+        mantissa, scale, block_size = x if len(x) == 3 else (*x, 32)
+        values = dequantize(mantissa, scale, block_size, blocked_axis)
+    elif isinstance(x, BlockScaled):
+        values = dequantize(x)
+        if x.axis not in (blocked_axis, values.ndim + blocked_axis):
+            raise MxError(
+                f"matmul operand {name} is blocked along axis {x.axis}, not along the contracted axis "
+                f"{values.ndim + blocked_axis}; quantize it with axis={blocked_axis}"
+            )
+    else:
+        values = _require_float(x, "matmul")
+    if values.ndim < 2:
+        raise MxError(f"matmul operand {name} has shape {values.shape}; expected rank 2 or more")
+    return _to_double(values)
+
+
+def _to_double(x: Array) -> Doubles:
+    with np.errstate(invalid="ignore"):  # A signalling NaN sets the invalid flag.
+        return x.astype(np.float64)
+
+
+def _require_float(x: npt.ArrayLike, what: str) -> Array:
+    array = np.asarray(x)
+    if array.dtype not in _INPUT_DTYPES:
+        raise MxError(
+            f"{what} takes float32, float16 or bfloat16 arrays, not {array.dtype}; convert with x.astype(np.float32)"
+        )
+    return array
+
+
+def _spec(shape: tuple[int, ...], element_type: str, block_size: int, axis: int) -> TensorSpec:
+    """Return the checked parameters of a block-scaled array, `axis` counted from the front."""
+    try:
+        block_size, axis = operator.index(block_size), operator.index(axis)
+    except TypeError as error:
+        raise MxError(f"block size and axis must be integers: {error}") from None
+    from_front = axis + len(shape) if -len(shape) <= axis < 0 else axis
+    spec = TensorSpec(shape, element_type, block_size, E8M0.mlir, from_front)
+    message = spec.error()
+    if message is not None:
+        raise MxError(message)
+    return spec
+
+
+def _blocked(x: Array, spec: TensorSpec) -> Array:
+    """Return `x` with its blocked axis split into (blocks, block size)."""
+    before, extent, after = x.shape[: spec.axis], x.shape[spec.axis], x.shape[spec.axis + 1 :]
+    return x.reshape(*before, extent // spec.block_size, spec.block_size, *after)

@@ -1,0 +1,109 @@
+"""The MX conversions in exact rational arithmetic: slow, scalar, and independent of the package.
+
+Constants are those of the OCP Microscaling v1.0 tables, written out; element values come from ml_dtypes.
+"""
+
+import functools
+import math
+from bisect import bisect_left
+from dataclasses import dataclass
+from fractions import Fraction
+
+import ml_dtypes
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the specification's table; `nan` is the code that a NaN becomes, 0 where there is none."""
+
+    dtype: type
+    mantissa_bits: int
+    emax: int
+    max_normal: Fraction
+    nan: int = 0
+
+
+TABLE = {
+    "f8E5M2": Row(ml_dtypes.float8_e5m2, 2, 15, Fraction(57344), 0x7E),
+    "f8E4M3FN": Row(ml_dtypes.float8_e4m3fn, 3, 8, Fraction(448), 0x7F),
+    "f6E3M2FN": Row(ml_dtypes.float6_e3m2fn, 2, 4, Fraction(28)),
+    "f6E2M3FN": Row(ml_dtypes.float6_e2m3fn, 3, 2, Fraction(15, 2)),
+    "f4E2M1FN": Row(ml_dtypes.float4_e2m1fn, 1, 2, Fraction(6)),
+    "i8": Row(np.int8, 6, 0, Fraction(127, 64)),
+}
+ELEMENT_TYPES = tuple(TABLE)
+ROUNDINGS = ("floor", "ceil", "even", "rceil")
+
+
+@functools.cache
+def magnitudes(element_type):
+    """Return the non-negative finite values of a format, by magnitude code."""
+    if element_type == "i8":
+        return [Fraction(code, 64) for code in range(128)]
+    sign_free = np.arange(1 << (ml_dtypes.finfo(TABLE[element_type].dtype).bits - 1), dtype=np.uint8)
+    values = sign_free.view(TABLE[element_type].dtype).astype(np.float64)
+    return [Fraction(float(value)) for value in values if math.isfinite(value)]
+
+
+def nearest_code(value, element_type):
+    """Return the code of a float: nearest value, ties to the even code, saturated; NaN as `Row.nan`."""
+    if math.isnan(value):
+        return TABLE[element_type].nan
+    exact = None if math.isinf(value) else Fraction(value)
+    return scaled_code(exact, math.copysign(1, value) < 0, element_type)
+
+
+def scaled_code(exact, negative, element_type):
+    """Return the code of a Fraction (None is infinite), whose sign counts for zero too."""
+    values = magnitudes(element_type)
+    if exact is None or abs(exact) >= values[-1]:
+        code = len(values) - 1
+    else:
+        above = bisect_left(values, abs(exact))
+        below = max(above - 1, 0)
+        to_above, to_below = values[above] - abs(exact), abs(exact) - values[below]
+        code = min((to_above, above % 2, above), (to_below, below % 2, below))[-1]
+    if not negative:
+        return code
+    if element_type == "i8":
+        return -code % 256
+    return code + (1 << (ml_dtypes.finfo(TABLE[element_type].dtype).bits - 1))
+
+
+def floor_log2(value):
+    """Return floor(log2(value)) of a positive Fraction."""
+    guess = value.numerator.bit_length() - value.denominator.bit_length()
+    return guess if value >= Fraction(2) ** guess else guess - 1
+
+
+def ceil_log2(value):
+    """Return ceil(log2(value)) of a positive Fraction."""
+    floor = floor_log2(value)
+    return floor if value == Fraction(2) ** floor else floor + 1
+
+
+def shared_exponent(amax, element_type, rounding):
+    """Return the unclamped shared exponent of a block whose largest magnitude is the positive Fraction `amax`."""
+    row = TABLE[element_type]
+    if rounding == "floor":
+        return floor_log2(amax) - row.emax
+    if rounding == "ceil":
+        return ceil_log2(amax) - row.emax
+    if rounding == "rceil":
+        return ceil_log2(amax / row.max_normal)
+    step = Fraction(2) ** (floor_log2(amax) - row.mantissa_bits)
+    return floor_log2(math.floor(amax / step + Fraction(1, 2)) * step) - row.emax
+
+
+def quantize_block(values, element_type, rounding):
+    """Return (element codes, scale code) of one block of Python floats."""
+    if not all(math.isfinite(value) for value in values):
+        return [nearest_code(value, element_type) for value in values], 255
+    amax = max(abs(Fraction(value)) for value in values)
+    exponent = -127 if amax == 0 else shared_exponent(amax, element_type, rounding)
+    exponent = min(max(exponent, -127), 127)
+    return [
+        scaled_code(Fraction(value) / Fraction(2) ** exponent, math.copysign(1, value) < 0, element_type)
+        for value in values
+    ], exponent + 127

@@ -267,7 +267,8 @@ def _one(flags: Flags, argument: str, waiting: list[str]) -> None:
         raise UsageError(f"for the --{name} option: does not allow a value! '{value}' specified.")
     if flag.value and not flag.value.startswith("[") and not equals:
         if not waiting:
-            raise UsageError(f"for the --{name} option: requires a value!")
+            dashes = "-" if len(name) == 1 else "--"
+            raise UsageError(f"for the {dashes}{name} option: requires a value!")
         value = waiting.pop(0)
     flag.apply(flags, value)
 
@@ -279,7 +280,8 @@ def _pass_names() -> set[str]:
 def _pass_flag(argument: str, name: str, options: str) -> str:
     """Return the pipeline element for a flag that names a pass."""
     if name not in _pass_names() and not _bindings_know(name):
-        close = passes.nearest(name, [*_FLAGS, *sorted(_pass_names())]).replace("; d", "\nmx-opt: D")
+        known = [f"--{n}" for n in (*_FLAGS, *sorted(_pass_names()))]
+        close = passes.nearest(f"--{name}", known).replace("; d", "\nmx-opt: D")
         raise UsageError(f"Unknown command line argument '{argument}'.  Try: 'mx-opt --help'{close}")
     return f"{name}{{{options}}}" if options else name
 

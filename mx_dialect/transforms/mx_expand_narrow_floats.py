@@ -1,0 +1,123 @@
+"""mx-expand-narrow-floats: compute conversions of MX floats with integer and ordinary float operations.
+
+No lowering to LLVM converts the MX floats correctly: most conversions are left behind, some get wrong values, and
+the constant folder turns the scale NaN into infinity. This pass replaces every arith.extf, arith.truncf,
+arith.convertf, arith.scaling_extf and arith.scaling_truncf that touches one, in functions, loops and the bodies of
+linalg operations alike; `narrow_float_conversions` defines the values, to the bit. On elements of f8E4M3FN
+
+    %1 = arith.extf %0 : f8E4M3FN to f32
+
+becomes
+
+    %1 = arith.bitcast %0 : f8E4M3FN to i8
+    %2 = arith.extsi %1 : i8 to i16
+    %3 = arith.shli %2, %c7 : i16
+    %4 = arith.andi %3, %cBF80 : i16             // sign and magnitude where f16 has them
+    %5 = arith.andi %3, %c3F80 : i16
+    %6 = arith.cmpi eq, %5, %c3F80 : i16
+    %7 = arith.select %6, %c7E00, %4 : i16       // NaN
+    %8 = arith.bitcast %7 : i16 to f16
+    %9 = arith.extf %8 : f16 to f32
+    %10 = arith.mulf %9, %c256 : f32
+
+Values of MX types remain, to be loaded, stored and moved; nothing computes with them. Run it before any pass that
+folds constants (canonicalize among them).
+"""
+
+from typing import Any
+
+from mx_dialect import diagnostics, passes
+from mx_dialect._mlir import ir
+from mx_dialect.diagnostics import Diagnostic, MxError
+from mx_dialect.formats import E8M0
+from mx_dialect.transforms import narrow_float_conversions as conversions
+
+_SCALING = ("arith.scaling_extf", "arith.scaling_truncf")
+_CONVERSIONS = ("arith.extf", "arith.truncf", "arith.convertf", *_SCALING)
+
+
+def _element_type(type_: Any) -> Any:
+    return type_.element_type if isinstance(type_, ir.ShapedType) else type_
+
+
+def _is_narrow(type_: Any) -> bool:
+    return str(_element_type(type_)) in conversions.NARROW_FLOATS
+
+
+def _conversions_under(root: Any) -> list[Any]:
+    """Return the operations to expand: conversions with an MX float, and all that take a scale."""
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name in _CONVERSIONS:
+            types = [value.type for value in (*op.operands, *op.results)]
+            if op.name in _SCALING or any(_is_narrow(t) for t in types):
+                found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _refusal(op: Any) -> str | None:
+    """Return why a conversion cannot be expanded, or None."""
+    for value in (*op.operands, *op.results):
+        reason = conversions.unsupported(value.type)
+        if reason is not None:
+            return reason
+    if "roundingmode" in op.attributes and op.attributes["roundingmode"].value != 0:
+        return "only rounding mode to_nearest_even is supported; remove the mode"
+    if op.name in _SCALING:
+        scale = str(_element_type(op.operands[1].type))
+        if scale in conversions.NARROW_FLOATS and scale != E8M0.mlir:
+            return f"a scale of type {scale} is not supported; use {E8M0.mlir} or f32"
+    if op.name == "arith.scaling_truncf" and not _is_narrow(op.results[0].type):
+        return "the result is not an MX float; use arith.divf and arith.truncf"
+    return None
+
+
+def _expand(op: Any) -> Any:
+    """Emit the expansion of a conversion before it and return the value that replaces its result."""
+    to = _element_type(op.results[0].type)
+    if op.name == "arith.scaling_extf":
+        return conversions.extend_scaled(op.operands[0], op.operands[1], to)
+    if op.name == "arith.scaling_truncf":
+        return conversions.truncate_scaled(op.operands[0], op.operands[1], to)
+    if _is_narrow(op.operands[0].type):
+        return conversions.extend(op.operands[0], to)
+    return conversions.truncate(op.operands[0], to)
+
+
+def run(root: Any, options: passes.NoOptions) -> None:
+    """Expand every conversion under `root`, in place, or change nothing.
+
+    Raises:
+        MxError: conversions that cannot be expanded, one error each.
+    """
+    with root.context:
+        ops = _conversions_under(root)
+        refusals = [(op, _refusal(op)) for op in ops]
+        errors: list[Diagnostic] = [
+            diagnostics.at(op, "error", f"'{op.name}' cannot be expanded: {reason}")
+            for op, reason in refusals
+            if reason is not None
+        ]
+        if errors:
+            raise MxError.of(*errors)
+        # Operations are built directly: a greedy pattern driver would fold the scales that this pass must see first.
+        for op in ops:
+            with ir.InsertionPoint(op), op.location:
+                expanded = _expand(op)
+            op.results[0].replace_all_uses_with(expanded)
+            op.erase()
+
+
+PASS = passes.register_pass(
+    passes.Pass(
+        name="mx-expand-narrow-floats",
+        summary="Expand conversions from and to MX floats into integer and ordinary float operations",
+        run=run,
+        requires="no pass that folds constants has run since scales became constants",
+        leaves="no conversion from or to an MX float",
+    )
+)

@@ -43,6 +43,7 @@ _LAZY = {
     "scf": "dialects.scf",
     "tensor": "dialects.tensor",
     "transform": "dialects.transform",
+    "transform_interpreter": "dialects.transform.interpreter",
     "vector": "dialects.vector",
 }
 

@@ -87,4 +87,5 @@ memref: Any
 scf: Any
 tensor: Any
 transform: Any
+transform_interpreter: Any
 vector: Any

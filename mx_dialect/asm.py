@@ -17,10 +17,12 @@ from dataclasses import replace
 from typing import Any
 
 from mx_dialect._mlir import ir
+from mx_dialect.asm_lexer import Source, bare_words
+from mx_dialect.asm_map import Translation
 from mx_dialect.asm_print import to_custom
-from mx_dialect.asm_read import Translation, to_generic
+from mx_dialect.asm_read import to_generic
 from mx_dialect.asm_table import operation_table, unknown_operation
-from mx_dialect.diagnostics import Collector, Diagnostic, MxError, collecting
+from mx_dialect.diagnostics import Collector, Diagnostic, MxError, collecting, tell
 from mx_dialect.types import verify_types
 
 __all__ = [
@@ -36,7 +38,6 @@ __all__ = [
 
 # What MLIR calls text that came from no file.
 _UNNAMED = "-"
-_POSITION = re.compile(r'loc\("-":(\d+):(\d+)\)')
 _UNREGISTERED = re.compile(r"unregistered operation '(mx\.[^']*)' found in dialect")
 
 
@@ -62,8 +63,8 @@ def parse(text: str, context: ir.Context, source_name: str = _UNNAMED) -> ir.Mod
         line, column = translation.position(diagnostic.line, diagnostic.column)
         return replace(diagnostic, file=source_name, line=line, column=column, notes=notes)
 
-    module = _parse(translation.text, context, source_name, position)
-    if source_name != _UNNAMED or translation.text is not text:
+    module = _parse(translation.text, context, position)
+    if source_name != _UNNAMED or translation.text != text:
         _Locations(context, translation, source_name, stdin_name).restore(module.operation)
     return _verified(module)
 
@@ -74,15 +75,19 @@ def parse_bytecode(data: bytes, context: ir.Context, source_name: str = _UNNAMED
     Raises:
         MxError: the data are not valid bytecode of a valid module.
     """
-    return _verified(_parse(data, context, source_name, lambda diagnostic: diagnostic))
+
+    def position(diagnostic: Diagnostic) -> Diagnostic:
+        return diagnostic if diagnostic.file != _UNNAMED else replace(diagnostic, file=source_name)
+
+    return _verified(_parse(data, context, position))
 
 
 def to_asm(op: Any, generic: bool = False, **flags: Any) -> str:
     """Return the assembly of an operation or module: custom, or MLIR's own generic form.
 
     The generic form needs no reader but MLIR's with the dialect loaded. `flags` go to the bindings' `get_asm`
-    (`enable_debug_info`, `use_local_scope`, `large_elements_limit`, `assume_verified`, ...). Unless `assume_verified` is
-    set, MLIR verifies first and prints invalid operations in generic form.
+    (`enable_debug_info`, `use_local_scope`, `large_elements_limit`, ...). Unless `assume_verified` is set, MLIR
+    verifies first and prints invalid operations in generic form.
     """
     operation = op.operation
     if generic:
@@ -110,26 +115,45 @@ def _unused_name(text: str) -> str | None:
 def _parse(
     source: str | bytes,
     context: ir.Context,
-    source_name: str,
     position: Callable[[Diagnostic], Diagnostic],
 ) -> ir.Module:
-    """Let MLIR parse; every diagnostic it gives becomes part of the error, at the place `position` says."""
+    """Let MLIR parse; what it reports is moved to the place that `position` says.
+
+    Raises:
+        MxError: every error that MLIR reports.
+    """
     collector = Collector()
     try:
         with collecting(context, collector):
-            return ir.Module.parse(source, context)
+            module = ir.Module.parse(source, context)
     except ir.MLIRError as error:
         errors = [_explained(position(d)) for d in collector.errors]
         if not errors:
-            text = str(error).partition("\n")[0]
-            errors = [Diagnostic("error", f"{text}; MLIR gives no reason", source_name, 1, 1)]
+            reason = str(error).partition("\n")[0]
+            errors = [position(_unexplained(source, reason))]
         raise MxError.of(*errors) from None
+    for diagnostic in collector.diagnostics:
+        tell(position(diagnostic))
+    return module
 
 
 def _explained(diagnostic: Diagnostic) -> Diagnostic:
     """Say what the user can do about an error whose text is about MLIR's insides."""
     match = _UNREGISTERED.search(diagnostic.message)
     return diagnostic if match is None else replace(diagnostic, message=unknown_operation(match[1]), notes=())
+
+
+def _unexplained(source: str | bytes, reason: str) -> Diagnostic:
+    """Find out why MLIR refused a source without a word: it does that at a bare mx operation.
+
+    The one left in translated text looked like an attribute's name to our reader, as in `{ mx.compose }`.
+    """
+    known = operation_table()
+    if isinstance(source, str):
+        for word in bare_words(source):
+            if word.text in known:
+                return Source(source, _UNNAMED).diagnostic(word.start, f"expected operands and types after {word.text}")
+    return Diagnostic("error", f"{reason}; MLIR gives no reason", _UNNAMED)
 
 
 def _verified(module: ir.Module) -> ir.Module:
@@ -165,12 +189,15 @@ class _Locations:
 
     def _restored(self, location: Any) -> Any:
         """Return the user's location for one that MLIR made, None where they are the same."""
+        if isinstance(location, ir.FileLineColLoc):
+            # Not through `filename`: the bindings abort the process when the user's is not UTF-8.
+            line, column = location.start_line, location.start_col
+            if location == ir.Location.file(_UNNAMED, line, column, self._context):
+                return ir.Location.file(self._source_name, *self._translation.position(line, column), self._context)
+        if self._renamed is None:
+            return None
         spelled = str(location)
-        match = _POSITION.fullmatch(spelled)
-        if match is not None:
-            line, column = self._translation.position(int(match[1]), int(match[2]))
-            return ir.Location.file(self._source_name, line, column, self._context)
-        if self._renamed is None or self._renamed not in spelled:
+        if self._renamed not in spelled:
             return None
         written = spelled.replace(self._renamed, f'"{_UNNAMED}"')
         # The bindings parse locations only as part of an operation.

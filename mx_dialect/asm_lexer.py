@@ -1,21 +1,19 @@
 """The lexical rules of MLIR text, as far as finding mx syntax in it needs them.
 
-Text is scanned twice as fast as it could be read token by token: `skim` jumps over everything that cannot matter, and
-`token_at`, `closing` and `type_end` look closely where an mx operation or type begins. All of them take time linear in
-the text they cover, and none recurses.
+`find` jumps over everything that cannot matter, which is most of a file and dozens of times faster than reading it token
+by token; `token_at`, `closing` and `type_end` look closely where an mx operation or type begins. All of them take time
+linear in the text they cover, and none recurses.
 """
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import NamedTuple
 
 from mx_dialect.diagnostics import Diagnostic
 
-# MLIR's parser recurses; measured, it overflows an 8 MB stack between 2000 and 64000 levels, whatever is nested. Threads
-# may have a sixteenth of that.
+# MLIR's parser recurses; measured, it overflows an 8 MB stack at 4000 levels (of regions; later for all else). Threads
+# may have a sixteenth of that stack.
 MAX_NESTING = 256
 
 _IDENTIFIER = r"[A-Za-z_$.\-][\w$.\-]*"
@@ -37,23 +35,25 @@ _TOKEN = re.compile(
     re.VERBOSE | re.ASCII | re.DOTALL,
 )
 
-# Every alternative starts with one of five characters, so that the search between matches is a tight loop. A bare word
-# counts when it is not the tail of another name.
+# Every alternative starts with its own character and none is a group: then the search from match to match is a tight
+# loop, six times as fast. A bare word counts when it is not the tail of another name.
 _SKIM = re.compile(
-    rf"""(?P<comment>{COMMENT})
-  | (?P<string>{STRING})
-  | (?P<type>!{_IDENTIFIER})
-  | (?P<operation>m(?<![\w$.\-%@\#!^]m)x\.[\w$.]*)
-  | (?P<resources>\{{-\#)""",
+    rf"""{COMMENT}
+  | {STRING}
+  | !{_IDENTIFIER}
+  | m(?<![\w$.\-%@\#!^]m)x\.[\w$.]*
+  | \{{-\#""",
     re.VERBOSE | re.ASCII,
 )
+_SKIMMED = {"/": "comment", '"': "string", "!": "type", "m": "mx", "{": "resources"}
 _RESOURCES_END = re.compile(rf"{COMMENT}|{STRING}|\#-\}}", re.ASCII)
 
-# A bracketed run that holds nothing a bracket could hide in.
-_FLAT = re.compile(r"<[^][(){}<>\"/-]*>|\([^][(){}<>\"/-]*\)")
+# A bracketed run that holds nothing a bracket could hide in, and a type whose body is one and names no mx type.
+_FLAT = re.compile(r"<[^][(){}<>\"/-]*>|\([^][(){}<>\"/-]*\)|\{[^][(){}<>\"/-]*\}")
+_FLAT_TYPE = re.compile(r"[A-Za-z_][\w$.]*<[^][(){}<>\"/!-]*>", re.ASCII)
 _CLOSERS = {"<": ">", "(": ")", "[": "]", "{": "}"}
 
-_COMMENT_OR_STRING = re.compile(rf"({STRING})|{COMMENT}", re.ASCII)
+_COMMENT_OR_STRING = re.compile(rf"{STRING}|{COMMENT}", re.ASCII)
 
 
 class Token(NamedTuple):
@@ -69,18 +69,27 @@ def token_at(text: str, position: int) -> Token:
     """Return the first token at or after a position, whitespace and comments skipped."""
     match = _TOKEN.match(text, position)
     # Any character matches as punctuation and the end as itself.
-    assert match is not None and match.lastgroup is not None
+    assert match is not None
+    assert match.lastgroup is not None
     kind = match.lastgroup
     return Token(kind, match[kind], match.start(kind), match.end())
 
 
 def find(text: str, position: int, limit: int) -> Token | None:
-    """Return the next comment, string, type, bare word `mx.*` (as kind operation) or start of resources."""
+    """Return the next comment, string, type, bare word `mx.*` or start of resources between two positions."""
     match = _SKIM.search(text, position, limit)
     if match is None:
         return None
-    assert match.lastgroup is not None
-    return Token(match.lastgroup, match[0], match.start(), match.end())
+    return Token(_SKIMMED[match[0][0]], match[0], match.start(), match.end())
+
+
+def bare_words(text: str) -> Iterator[Token]:
+    """Yield every bare word `mx.*` of a text, resources left out."""
+    position = 0
+    while (found := find(text, position, len(text))) is not None:
+        position = resources_end(text, found.end) if found.kind == "resources" else found.end
+        if found.kind == "mx":
+            yield found
 
 
 def resources_end(text: str, position: int) -> int:
@@ -128,6 +137,12 @@ def closing(text: str, opened: int) -> int:
             raise Unbalanced(text[opened], opened)
 
 
+def flat_type_end(text: str, position: int) -> int | None:
+    """Return where a plain type such as `tensor<4x4xf32>` at a position ends; None if what is there needs a look."""
+    match = _FLAT_TYPE.match(text, position)
+    return None if match is None else match.end()
+
+
 def type_end(text: str, token: Token) -> int | None:
     """Return where the type that starts with `token` ends, None when no type does.
 
@@ -153,62 +168,45 @@ def type_end(text: str, token: Token) -> int | None:
 
 def without_comments(text: str) -> str:
     """Return text with each comment replaced by a space."""
-    return _COMMENT_OR_STRING.sub(lambda m: m[1] or " ", text) if "//" in text else text
+    return _COMMENT_OR_STRING.sub(lambda m: m[0] if m[0][0] == '"' else " ", text) if "//" in text else text
 
 
-_NESTING = re.compile(
-    rf"{STRING}|{COMMENT}|->|>=|<=|[][(){{}}<>]|(?:-[ \t\r\n]*){{{MAX_NESTING},}}", re.ASCII
-)
+# Each minus sign of a run is a level for MLIR's parser of affine expressions.
+_MINUS_SIGNS = rf"-(?:[ \t\r\n]*-(?!>)){{{MAX_NESTING}}}"
+_LONG_NEGATION = re.compile(_MINUS_SIGNS)
+_NESTING = re.compile(rf"{STRING}|{COMMENT}|->|>=|<=|[][(){{}}<>]|{_MINUS_SIGNS}", re.ASCII)
+_STEPS = {**dict.fromkeys("<([{", 1), **dict.fromkeys(">)]}", -1)}
+_PAIRS = (b"<>", b"()", b"[]", b"{}")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"".join(_PAIRS)))
 
 
-class _Steps(dict[str, int]):
-    """How a token changes the nesting depth; a long run of minus signs nests as deep as it is long."""
-
-    def __missing__(self, token: str) -> int:
-        return MAX_NESTING + 1 if token.startswith("-") and token != "->" else 0
-
-
-_STEPS = _Steps({**dict.fromkeys("<([{", 1), **dict.fromkeys(">)]}", -1), "->": 0, ">=": 0, "<=": 0})
+def _is_shallow(text: str) -> bool:
+    """Tell quickly that nothing nests deeper than `MAX_NESTING`; False where that takes a closer look."""
+    bare = _COMMENT_OR_STRING.sub(" ", text)
+    if _LONG_NEGATION.search(bare):
+        return False
+    for symbol in ("->", ">=", "<="):
+        bare = bare.replace(symbol, " ")
+    brackets = bare.encode().translate(None, _NO_BRACKETS)
+    # A round takes away the innermost level, and at most a level of each kind.
+    for _ in range(MAX_NESTING // len(_PAIRS)):
+        for pair in _PAIRS:
+            brackets = brackets.replace(pair, b"")
+        if not brackets:
+            return True
+    return False
 
 
 def too_deep(text: str) -> int | None:
-    """Return the position where brackets nest deeper than `MAX_NESTING`, or None."""
-    tokens = _NESTING.findall(text)
-    if max(accumulate(map(_STEPS.__getitem__, tokens)), default=0) <= MAX_NESTING:
+    """Return the position where something nests deeper than `MAX_NESTING`, or None."""
+    if _is_shallow(text):
         return None
     depth = 0
     for match in _NESTING.finditer(text):
-        depth += _STEPS[match[0]]
-        if depth > MAX_NESTING:
+        depth += _STEPS.get(match[0], 0)
+        if depth > MAX_NESTING or _LONG_NEGATION.match(match[0]):
             return match.start()
     return None
-
-
-class Lines:
-    """Positions of a text as MLIR counts them: lines from 1, columns from 1 in bytes of UTF-8."""
-
-    def __init__(self, text: str):
-        self._text = text
-        self._starts = [0, *(m.end() for m in re.finditer("\n", text))]
-        self._ascii = text.isascii()
-
-    def place(self, offset: int) -> tuple[int, int]:
-        """Return line and column of a character."""
-        line = bisect_right(self._starts, offset)
-        start = self._starts[line - 1]
-        before = offset - start if self._ascii else len(self._text[start:offset].encode("utf-8", "replace"))
-        return line, before + 1
-
-    def offset(self, line: int, column: int) -> int:
-        """Return the character at a line and column; places outside the text are moved to its end."""
-        if line > len(self._starts):
-            return len(self._text)
-        start = self._starts[line - 1]
-        before = max(column - 1, 0)
-        if not self._ascii:
-            end = self._starts[line] if line < len(self._starts) else len(self._text)
-            before = len(self._text[start:end].encode("utf-8", "replace")[:before].decode("utf-8", "ignore"))
-        return min(start + before, len(self._text))
 
 
 @dataclass(frozen=True)

@@ -48,44 +48,51 @@ def _operation(line: str) -> str:
         return line
     position = match.end()
     attributes = ""
-    try:
-        if match["attributes"]:
+    if match["attributes"]:
+        try:
             end = closing(line, position)
-            attributes = f" {line[position:end]}"
-            position = end
-        if not line.startswith(" : (", position):
+        except Unbalanced:
             return line
-        types, end = _signature(line, position + 3)
-    except Unbalanced:
+        attributes = f" {line[position:end]}"
+        position = end
+    if not line.startswith(" : (", position):
+        return line
+    tail = line[position + 3 :]
+    # Locations differ from line to line, signatures seldom do.
+    cut = tail.rfind(" loc(")
+    location = tail[cut:] if cut >= 0 else ""
+    types = _signature(tail.removesuffix(location))
+    if types is None:
         return line
     operands = f" {match['operands']}" if match["operands"] else ""
-    return f"{match['results']}{match['name']}{operands}{attributes} :{types}{line[end:]}"
+    return f"{match['results']}{match['name']}{operands}{attributes} :{types}{location}"
 
 
-def _signature(line: str, opened: int) -> tuple[str, int]:
-    """Return the custom spelling of the function type that starts at `opened`, and its end.
-
-    Raises:
-        Unbalanced: it is not a function type.
-    """
-    operands = ", ".join(_short(line[start:end]) for start, end in elements(line, opened))
-    arrow = token_at(line, closing(line, opened))
-    if arrow.text != "->":
-        raise Unbalanced("(", opened)
-    token = token_at(line, arrow.end)
-    if token.text == "(":
-        listed = [_short(line[start:end]) for start, end in elements(line, token.start)]
-        end = closing(line, token.start)
-        results = f"({', '.join(listed)})" if listed else ""
-    else:
-        end = type_end(line, token)
-        if end is None:
-            raise Unbalanced("(", opened)
-        results = _short(line[token.start : end])
+@lru_cache(maxsize=4096)
+def _signature(text: str) -> str | None:
+    """Return text with the function type that it starts with in custom spelling; None when it starts with none."""
+    try:
+        operands = ", ".join(_short(text[start:end]) for start, end in elements(text, 0))
+        arrow = token_at(text, closing(text, 0))
+        if arrow.text != "->":
+            return None
+        token = token_at(text, arrow.end)
+        if token.text == "(":
+            listed = [_short(text[start:end]) for start, end in elements(text, token.start)]
+            end = closing(text, token.start)
+            results = f"({', '.join(listed)})" if listed else ""
+        else:
+            end = type_end(text, token)
+            if end is None:
+                return None
+            results = _short(text[token.start : end])
+    except Unbalanced:
+        return None
     if not operands and not results:
-        return " ()", end
-    spelled = f" {operands}" if operands else ""
-    return f"{spelled} -> {results}" if results else spelled, end
+        return f" (){text[end:]}"
+    before = f" {operands}" if operands else ""
+    after = f" -> {results}" if results else ""
+    return f"{before}{after}{text[end:]}"
 
 
 def _short(spelled: str) -> str:

@@ -10,23 +10,23 @@ The translation is a list of local edits. It leaves every line where it is, and 
 is, errors included: MLIR reports those, at positions that `Translation.position` takes back.
 """
 
-from bisect import bisect_right
-from collections.abc import Sequence
-from typing import NamedTuple
+from bisect import bisect_left
 
 from mx_dialect.asm_lexer import (
-    Lines,
+    MAX_NESTING,
     Source,
     Token,
     Unbalanced,
     closing,
     find,
+    flat_type_end,
     resources_end,
     token_at,
     too_deep,
     type_end,
     without_comments,
 )
+from mx_dialect.asm_map import Edit, Translation
 from mx_dialect.asm_table import (
     PREFIX,
     operation_table,
@@ -41,55 +41,6 @@ _BLANK = " \t\r\n"
 _TENSOR = "!mx.tensor"
 
 
-class Edit(NamedTuple):
-    """Characters `start` to `end` of the user's text become `text`."""
-
-    start: int
-    end: int
-    text: str
-
-
-class Translation:
-    """Generic text, and the way back from its positions to the user's."""
-
-    def __init__(self, original: str, edits: Sequence[Edit] = ()):
-        pieces: list[str] = []
-        # Where the n-th edit's text starts and ends in the translated text, and what it replaced.
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-        self._edits = edits
-        length = copied = 0
-        for edit in edits:
-            pieces += (original[copied : edit.start], edit.text)
-            self._starts.append(length + edit.start - copied)
-            length = self._starts[-1] + len(edit.text)
-            self._ends.append(length)
-            copied = edit.end
-        pieces.append(original[copied:])
-        self.text = "".join(pieces)
-        self._original = original
-        self._lines: tuple[Lines, Lines] | None = None
-
-    def position(self, line: int, column: int) -> tuple[int, int]:
-        """Return the user's line and column for a line and column of the translated text.
-
-        Lines and columns count from 1, columns in bytes. A position inside replaced text is the start of what the user
-        wrote instead. Line 0, MLIR's sign for no position, stays.
-        """
-        if not self._edits or line < 1:
-            return line, column
-        if self._lines is None:
-            self._lines = Lines(self.text), Lines(self._original)
-        translated, original = self._lines
-        offset = translated.offset(line, column)
-        index = bisect_right(self._starts, offset) - 1
-        if index < 0:
-            return original.place(offset)
-        edit = self._edits[index]
-        after = offset - self._ends[index]
-        return original.place(edit.start if after < 0 else edit.end + after)
-
-
 def to_generic(text: str, source_name: str, *, stdin_name: str | None = None) -> Translation:
     """Translate custom mx syntax in `text`; `source_name` is for error positions only.
 
@@ -101,7 +52,7 @@ def to_generic(text: str, source_name: str, *, stdin_name: str | None = None) ->
     _check_encoding(text, source_name)
     deep = too_deep(text)
     if deep is not None:
-        raise MxError.of(Source(text, source_name).diagnostic(deep, "nesting is too deep to parse"))
+        raise MxError.of(Source(text, source_name).diagnostic(deep, f"more than {MAX_NESTING} levels of nesting"))
     if PREFIX not in text and (stdin_name is None or '"-"' not in text):
         return Translation(text)
     reader = _Reader(Source(text, source_name), stdin_name)
@@ -137,8 +88,8 @@ class _Reader:
         self._types = set(type_names())
         self._aliases: dict[str, str] = {}
         self._comments: list[tuple[int, int]] = []
-        # Per type body: its storage spelling (None to leave the user's), or what is wrong with it.
-        self._bodies: dict[str, str | TypeSyntaxError | None] = {}
+        # The storage spelling of each type body, None to leave what the user wrote.
+        self._bodies: dict[str, str | None] = {}
         self._invalid: list[Diagnostic] = []
 
     def read(self) -> None:
@@ -194,7 +145,7 @@ class _Reader:
         try:
             end = closing(self._text, opened)
         except Unbalanced:
-            raise _Failure(start, "the type's '<' is never closed") from None
+            raise _Failure(start, "the '<' of this type is never closed") from None
         body = without_comments(self._text[opened + 1 : end - 1])
         if body not in self._bodies:
             # Each distinct type is judged, and reported, where it first occurs.
@@ -205,24 +156,21 @@ class _Reader:
         return end
 
     def _judge(self, start: int, body: str) -> str | None:
-        """Return the storage spelling of a type, or None to leave it as written."""
+        """Return the storage spelling of a type, or None to leave it as written, because it is that or is wrong."""
+        custom = not is_storage(body)
         try:
-            spec = parse_storage(body)
-            if spec is None and is_storage(body):
-                # Storage spelling in disguise (aliases, hexadecimal): checked once MLIR has parsed it.
-                return None
-            custom = parse_custom(body, self._aliases) if spec is None else None
+            spec = parse_custom(body, self._aliases) if custom else parse_storage(body)
         except TypeSyntaxError as error:
             self._invalid.append(self._source.diagnostic(start, str(error)))
             return None
-        parsed = custom or spec
-        assert parsed is not None
-        error = parsed.error()
-        if error is not None:
-            message = f"invalid type '{parsed.custom()}': {error}"
-            self._invalid.append(self._source.diagnostic(start, message))
+        if spec is None:
+            # Storage spelling in disguise (aliases, hexadecimal numbers) is checked when MLIR has parsed it.
             return None
-        return None if custom is None else custom.storage()
+        error = spec.error()
+        if error is not None:
+            self._invalid.append(self._source.diagnostic(start, f"invalid type '{spec.custom()}': {error}"))
+            return None
+        return spec.storage() if custom else None
 
     # Operations
 
@@ -239,7 +187,7 @@ class _Reader:
 
     def _before(self, position: int) -> int:
         """Return the end of the last token before a position, whitespace and comments skipped."""
-        comment = len(self._comments) - 1
+        comment = bisect_left(self._comments, (position,)) - 1
         while True:
             while position and self._text[position - 1] in _BLANK:
                 position -= 1
@@ -265,30 +213,28 @@ class _Reader:
         arity = self._operations.get(name)
         if arity is None:
             raise _Failure(word.start, unknown_operation(name))
-        operands, end, token = self._operands(name, word)
+        first = token_at(self._text, word.end)
+        operands, end, token = self._operands(name, word.end, first)
         if arity.operands is not None and operands != arity.operands:
             raise _Failure(word.start, f"{name} takes {_count(arity.operands, 'operand')}, got {operands}")
-        self._replace(word.start, word.end, f'"{name}"(' if operands else f'"{name}"()')
         if operands:
+            self._replace(word.start, first.start, f'"{name}"(')
             self._insert(end, ")")
+        else:
+            self._replace(word.start, word.end, f'"{name}"()')
         if token.text == "{":
             end = self._attributes(name, token)
             token = token_at(self._text, end)
         if token.text != ":":
             hint = "; regions and successors need the generic form" if token.text in ("(", "[") else ""
-            raise _Failure(token.start, f"expected ':' and the types of {name}{hint}")
+            raise self._expected(token, end, f"':' and the types of {name}{hint}")
         return self._signature(name, token, operands, arity.results)
 
-    def _operands(self, name: str, word: Token) -> tuple[int, int, Token]:
-        """Return how many operands follow the name, where they end, and the token after them."""
-        count, end = 0, word.end
-        token = token_at(self._text, end)
+    def _operands(self, name: str, end: int, token: Token) -> tuple[int, int, Token]:
+        """Return how many operands start at `token`, where they end (`end` if there are none), and the token after."""
+        count = 0
         if token.text == "(":
-            raise _Failure(
-                token.start,
-                f"expected operands without parentheses: '{name} %a, ... : types', or the generic form with the name"
-                " in quotes",
-            )
+            raise _Failure(token.start, f"expected operands of {name} without parentheses, or its name in quotes")
         while token.kind == "value":
             count, end = count + 1, token.end
             token = token_at(self._text, end)
@@ -297,9 +243,10 @@ class _Reader:
                 token = token_at(self._text, end)
             if token.text != ",":
                 break
-            token = token_at(self._text, token.end)
+            comma = token.end
+            token = token_at(self._text, comma)
             if token.kind != "value":
-                raise _Failure(token.start, f"expected an operand of {name} after ','")
+                raise self._expected(token, comma, f"an operand of {name} after ','")
         return count, end, token
 
     def _attributes(self, name: str, opened: Token) -> int:
@@ -317,7 +264,7 @@ class _Reader:
         arrow = token_at(self._text, end)
         if arrow.text != "->":
             if results:
-                raise _Failure(arrow.start, f"expected '->' and the result type of {name}")
+                raise self._expected(arrow, end, f"'->' and the result type of {name}")
             self._insert(end, " -> ()")
             return end
         token = token_at(self._text, arrow.end)
@@ -358,18 +305,21 @@ class _Reader:
         count = 0
         token = token_at(self._text, opened.end)
         while token.text != ")":
-            count += 1
-            token = token_at(self._text, self._listed_type(token))
+            count, end = count + 1, self._listed_type(token)
+            token = token_at(self._text, end)
             if token.text == ",":
                 token = token_at(self._text, token.end)
             elif token.text != ")":
-                raise _Failure(token.start, "expected ',' or ')' in the list of result types")
+                raise self._expected(token, end, "',' or ')' in the list of result types")
         return count, token.end
 
     def _listed_type(self, token: Token) -> int:
         """Translate the type that starts with `token` in an mx operation's type list, and return its end."""
         if token.text == "<":
             return self._tensor(token.start, token.start)
+        end = flat_type_end(self._text, token.start)
+        if end is not None:
+            return end
         try:
             end = type_end(self._text, token)
         except Unbalanced as unbalanced:
@@ -378,6 +328,11 @@ class _Reader:
             raise _Failure(token.start, "expected a type")
         self._scan(token.start, end, operations=False)
         return end
+
+    def _expected(self, token: Token, previous_end: int, what: str) -> _Failure:
+        """Return the error for a token where another was due; at the end of the line before if it starts a line."""
+        starts_line = token.kind == "end" or "\n" in self._text[previous_end : token.start]
+        return _Failure(previous_end if starts_line else token.start, f"expected {what}")
 
     # Edits
 

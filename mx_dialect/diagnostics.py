@@ -92,18 +92,21 @@ def error_at(where: Any, message: str, notes: tuple[Diagnostic, ...] = ()) -> Mx
 _active: ContextVar["Collector | None"] = ContextVar("mx_dialect_diagnostics", default=None)
 
 
-def remark_at(where: Any, message: str) -> None:
-    """Tell the user something about an operation that is not an error; lost when nobody collects."""
+def tell(diagnostic: Diagnostic) -> None:
+    """Hand a diagnostic that is not an error to whoever collects; lost when nobody does."""
     collector = _active.get()
     if collector is not None:
-        collector.add(at(where, "remark", message))
+        collector.add(diagnostic)
+
+
+def remark_at(where: Any, message: str) -> None:
+    """Tell the user something about an operation that is not an error; lost when nobody collects."""
+    tell(at(where, "remark", message))
 
 
 def warn_at(where: Any, message: str) -> None:
     """Warn about an operation; lost when nobody collects."""
-    collector = _active.get()
-    if collector is not None:
-        collector.add(at(where, "warning", message))
+    tell(at(where, "warning", message))
 
 
 class Collector:
@@ -130,12 +133,20 @@ def from_mlir(diagnostic: Any) -> Diagnostic:
     known: dict[str, Severity] = {"error": "error", "warning": "warning", "remark": "remark", "note": "note"}
     return Diagnostic(
         known.get(severity, "error"),
-        spell_types(diagnostic.message),
+        _message(diagnostic),
         file,
         line,
         column,
         tuple(replace(from_mlir(note), severity="note") for note in diagnostic.notes),
     )
+
+
+def _message(diagnostic: Any) -> str:
+    try:
+        return spell_types(diagnostic.message)
+    except RuntimeError:
+        # The bindings cannot convert a message that quotes, say, a symbol named "\\FF".
+        return "the message is not valid UTF-8"
 
 
 @contextmanager

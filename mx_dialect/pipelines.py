@@ -23,14 +23,21 @@ class Pipeline:
 
 TO_LINALG = (
     "mx-to-linalg",
+    # Arithmetic on whole tensors has no bufferization of its own.
+    "convert-elementwise-to-linalg",
     # Before anything that folds: MLIR folds the extension of scale code 255, NaN, to infinity.
     "mx-expand-narrow-floats",
 )
 
 VECTORIZE = (
+    "linalg-generalize-named-ops",
     # The vectorizer takes projected permutations only, not `k floordiv 32`.
     "mx-expand-k",
     "mx-vectorize",
+    # Accumulators stay in registers while reductions run, and what a loop does not change is read before it.
+    "loop-invariant-subset-hoisting",
+    "loop-invariant-code-motion",
+    "func.func(lower-vector-multi-reduction{lowering-strategy=inner-reduction})",
 )
 
 BUFFERIZE = (
@@ -41,7 +48,9 @@ BUFFERIZE = (
     " allow-return-allocs-from-loops=1}",
     # A loop that returns its argument is seen through here, so that the function is seen to return it too.
     "canonicalize",
+    # Views of the same part become one value, and copies between them vanish.
     "cse",
+    "canonicalize",
 )
 
 TO_BUFFERS = (*TO_LINALG, *BUFFERIZE)
@@ -51,14 +60,13 @@ TO_LLVM = (
     # The caller has its own arguments. Returning one would oblige the callee to return a copy that can be freed.
     "drop-equivalent-buffer-results{modify-public-functions=1}",
     # Scratch buffers of fixed size are made once a call, small ones on the stack.
-    "func.func(buffer-hoisting)",
     "func.func(buffer-loop-hoisting)",
-    "func.func(promote-buffers-to-stack{max-alloc-size-in-bytes=65536 max-rank-of-allocated-memref=8})",
+    "func.func(promote-buffers-to-stack{max-alloc-size-in-bytes=4096 max-rank-of-allocated-memref=8})",
     # Every buffer that is not returned is freed; what is returned belongs to the caller.
     "buffer-deallocation-pipeline",
     "convert-bufferization-to-memref",
     # MLIR copies buffers with strides by calling its C runtime, which is not at hand.
-#    "mx-expand-copies",
+    "mx-expand-copies",
     "convert-linalg-to-loops",
     # Vector transfers need memrefs they can index, and only those of rank one have instructions.
     "fold-memref-alias-ops",
@@ -74,11 +82,11 @@ TO_LLVM = (
     # Views become arithmetic on offsets and strides, in affine.apply.
     "expand-strided-metadata",
     "lower-affine",
+    "convert-math-to-llvm",
+    # What LLVM does not know either calls the C library's function, for each element of a vector.
+    "convert-math-to-libm",
     # Sums of vectors may be reordered: any order is within the error bound of a dot product.
     "convert-vector-to-llvm{reassociate-fp-reductions=1}",
-    "convert-math-to-llvm",
-    # What has no instruction calls the C library's function.
-    "convert-math-to-libm",
     "convert-index-to-llvm",
     "convert-arith-to-llvm",
     "finalize-memref-to-llvm",

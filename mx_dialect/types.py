@@ -132,28 +132,30 @@ def is_mx(type_: Any) -> bool:
 
 def mx_types_in(attribute_or_type: Any) -> Iterator[TensorType]:
     """Yield every mx tensor type inside a type or attribute, however deep; constants hold none."""
-    item = attribute_or_type
-    if isinstance(item, TensorType):
-        yield item
-        return
-    # Spelling out a large constant to find no type in it would cost more than the rest of the walk.
-    if isinstance(item, ir.DenseElementsAttr | ir.DenseResourceElementsAttr) or "!mx." not in str(item):
-        return
-    children: list[Any] = []
-    if isinstance(item, ir.FunctionType):
-        children = [*item.inputs, *item.results]
-    elif isinstance(item, ir.TupleType):
-        children = [item.get_type(i) for i in range(item.num_types)]
-    elif isinstance(item, ir.ShapedType | ir.ComplexType):
-        children = [item.element_type]
-    elif isinstance(item, ir.TypeAttr):
-        children = [item.value]
-    elif isinstance(item, ir.ArrayAttr):
-        children = list(item)
-    elif isinstance(item, ir.DictAttr):
-        children = [named.attr for named in item]
-    for child in children:
-        yield from mx_types_in(child)
+    # A stack instead of recursion: aliases can nest types deeper than Python recurses.
+    pending = [attribute_or_type]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, TensorType):
+            yield item
+            continue
+        # Spelling out a large constant to find no type in it would cost more than the rest of the walk.
+        if isinstance(item, ir.DenseElementsAttr | ir.DenseResourceElementsAttr) or "!mx." not in str(item):
+            continue
+        children: list[Any] = []
+        if isinstance(item, ir.FunctionType):
+            children = [*item.inputs, *item.results]
+        elif isinstance(item, ir.TupleType):
+            children = [item.get_type(i) for i in range(item.num_types)]
+        elif isinstance(item, ir.ShapedType | ir.ComplexType):
+            children = [item.element_type]
+        elif isinstance(item, ir.TypeAttr):
+            children = [item.value]
+        elif isinstance(item, ir.ArrayAttr):
+            children = list(item)
+        elif isinstance(item, ir.DictAttr):
+            children = [named.attr for named in item]
+        pending.extend(reversed(children))
 
 
 def verify_types(root: ir.Operation) -> list[Diagnostic]:

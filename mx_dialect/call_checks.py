@@ -1,0 +1,70 @@
+"""Relations between the extents of a kernel's arguments, checked at each call before compiled code runs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from mx_dialect.diagnostics import Diagnostic, MxError
+from mx_dialect.signature import Signature
+
+
+@dataclass(frozen=True)
+class Term:
+    """An extent as the caller knows it: of an argument slot's axis (of a scalar where `axis` is None), times `factor`.
+
+    Without a slot it is the constant `factor`.
+    """
+
+    slot: int | None
+    axis: int | None
+    factor: Fraction
+
+    def extent(self, arguments: Sequence[Any]) -> int:
+        """Return the extent for the given arguments, before it is multiplied with `factor`."""
+        if self.slot is None:
+            return 1
+        argument = arguments[self.slot]
+        return int(argument) if self.axis is None else argument.shape[self.axis]
+
+    def describe(self, signature: Signature, arguments: Sequence[Any]) -> str:
+        if self.slot is None:
+            return str(self.factor)
+        what = f"extent {self.extent(arguments)} along axis {self.axis}"
+        if self.axis is None:
+            what = f"value {self.extent(arguments)}"
+        times = "" if self.factor == 1 else f", times {self.factor}"
+        return f"{signature.places[self.slot]} ({what}{times})"
+
+
+@dataclass(frozen=True)
+class Check:
+    """Two extents that must be equal, or, without `right`, one that must be a multiple of `divisor`.
+
+    `reason` says what they are, at the place of the operation that relates them.
+    """
+
+    reason: Diagnostic
+    left: Term
+    right: Term | None = None
+    divisor: int = 1
+
+    def require(self, signature: Signature, arguments: Sequence[Any]) -> None:
+        """Raise MxError unless the relation holds for the given arrays and scalars, one a slot."""
+        left = self.left.extent(arguments) * self.left.factor.numerator
+        if self.right is None:
+            holds = left % (self.left.factor.denominator * self.divisor) == 0
+        else:
+            right = self.right.extent(arguments) * self.right.factor.numerator
+            holds = left * self.right.factor.denominator == right * self.left.factor.denominator
+        if not holds:
+            raise self._error(signature, arguments)
+
+    def _error(self, signature: Signature, arguments: Sequence[Any]) -> MxError:
+        rule = self.left.describe(signature, arguments)
+        if self.right is None:
+            rule += f" must be a multiple of {self.divisor}"
+        else:
+            rule += f" and {self.right.describe(signature, arguments)} must agree"
+        at = self.reason
+        return MxError.of(Diagnostic("error", f"{rule}: {at.message}", at.file, at.line, at.column))

@@ -1,0 +1,249 @@
+"""The errors of custom assembly: what each says, and that it is at the user's line and byte column."""
+
+import pytest
+
+from mx_dialect import asm, dialect
+from mx_dialect.diagnostics import MxError
+
+BODY = "<32x64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>"
+CUSTOM = f"!mx.tensor{BODY}"
+
+
+@pytest.fixture(scope="module")
+def context():
+    context = dialect.load()
+    context.allow_unregistered_dialects = True
+    return context
+
+
+def marked(text):
+    """Take the mark § out of a text; return the text and the mark's line and byte column."""
+    before, _, after = text.partition("§")
+    line = before.count("\n") + 1
+    return before + after, line, len(before.rpartition("\n")[2].encode()) + 1
+
+
+def failure(text, context):
+    """Return the error that parsing gives, which must be an MxError."""
+    with pytest.raises(MxError) as caught:
+        asm.parse(text, context, "user.mlir")
+    return caught.value
+
+
+BAD_TYPES = [
+    (
+        "<32x64xf8E4M3FN, blok_size = 32, scale_type = f8E8M0FNU>",
+        "unknown parameter 'blok_size'; did you mean 'block_size'?",
+    ),
+    ("<32x64xf8E4M3FN, zzz = 32>", "unknown parameter 'zzz'; expected one of block_size, scale_type, axis"),
+    (
+        "<32x64xf8E4M3FN, block_size = 32, block_size = 32, scale_type = f8E8M0FNU>",
+        "parameter 'block_size' is given twice",
+    ),
+    ("<32x64xf8E4M3FN, scale_type = f8E8M0FNU>", "missing parameter 'block_size'"),
+    ("<32x64xf8E4M3FN, block_size = 32>", "missing parameter 'scale_type'"),
+    (
+        "<32x64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU,>",
+        "expected one of block_size, scale_type, axis after ','",
+    ),
+    ("<32x64xf8E4M3FN, block_size, scale_type = f8E8M0FNU>", "expected 'block_size = ' and its value"),
+    ("<32x64xf8E4M3FN, block_size = , scale_type = f8E8M0FNU>", "expected 'block_size = ' and its value"),
+    ("<32x64xf8E4M3FN, block_size = many, scale_type = f8E8M0FNU>", "block_size must be a number, but is 'many'"),
+    ("<32x64xf8E4M3FN, block_size = 0x20, scale_type = f8E8M0FNU>", "block_size must be a number, but is '0x20'"),
+    ("<32x64xf8E4M3FN, block_size = 32, scale_type = 8>", "scale_type must be a type such as f8E8M0FNU, but is '8'"),
+    (
+        "<32x64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU, axis = -1>",
+        "axis must not be negative, but is -1; count from the front",
+    ),
+    (
+        "<-4x64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>",
+        "expected shape and element type such as 32x64xf8E4M3FN, but found '-4x64xf8E4M3FN'",
+    ),
+    (
+        "<32x64, block_size = 32, scale_type = f8E8M0FNU>",
+        "expected shape and element type such as 32x64xf8E4M3FN, but found '32x64'",
+    ),
+    ("<>", "expected shape and element type such as 32x64xf8E4M3FN, but found ''"),
+    (f"<{2**63}xi8, block_size = 32, scale_type = f8E8M0FNU>", f"extent does not fit a signed 64-bit integer: {2**63}"),
+    (
+        f"<32xi8, block_size = {'9' * 5000}, scale_type = f8E8M0FNU>",
+        "block_size does not fit a signed 64-bit integer: 9999",
+    ),
+    (f"<{'9' * 5000}xi8, block_size = 1, scale_type = f8E8M0FNU>", "extent does not fit a signed 64-bit integer: 9999"),
+    (
+        "<32x64x!e, block_size = 32, scale_type = f8E8M0FNU>",
+        "'!e' is not an alias of an element or scale type defined above",
+    ),
+    ("<f8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>", "mx tensor must have rank 1 or more"),
+    ("<32x64xf32, block_size = 32, scale_type = f8E8M0FNU>", "'f32' is not an MX element type"),
+    ("<32x64xf8E4M3FN, block_size = 48, scale_type = f8E8M0FNU>", "block size must be a power of two >= 1, but is 48"),
+    ("<tensor<32x64xf8E4M3FN>, 48 : i64, f8E8M0FNU, 1 : i64>", "block size must be a power of two >= 1, but is 48"),
+    ("<tensor<32x64xf8E4M3FN>, 32 : i64, f8E8M0FNU, -1 : i64>", "axis -1 is out of range for an mx tensor of rank 2"),
+    (" 32", "expected '<' after '!mx.tensor'"),
+]
+
+
+@pytest.mark.parametrize(("body", "message"), BAD_TYPES)
+def test_a_bad_type_is_reported_where_it_starts(body, message, context):
+    text, line, column = marked(f'// é\nfunc.func private @f(tuple<§!mx.tensor{body}>) attributes {{s = "é"}}')
+    (found,) = failure(text, context).diagnostics
+    assert message in found.message
+    assert (found.file, found.line, found.column) == ("user.mlir", line, column)
+
+
+@pytest.mark.parametrize("rest", [") -> i32", "", " {", ', "'])
+def test_a_type_that_is_not_closed(rest, context):
+    text, line, column = marked(f"\n func.func private @f(§{CUSTOM.removesuffix('>')}{rest}")
+    (found,) = failure(text, context).diagnostics
+    assert found.message == "the '<' of this type is never closed"
+    assert (found.line, found.column) == (line, column)
+
+
+def test_a_bad_short_type_is_reported_where_it_starts(context):
+    text, line, column = marked(
+        f"%0 = mx.fold_scale %x, %f : {BODY}, f32 -> §<4x5xi8, block_size = 2, scale_type = f8E8M0FNU>"
+    )
+    (found,) = failure(text, context).diagnostics
+    assert "extent 5 of blocked axis 1 is not a multiple of block size 2" in found.message
+    assert (found.line, found.column) == (line, column)
+
+
+def test_every_distinct_bad_type_is_reported_once(context):
+    one, two = (f"!mx.tensor<32xi8, block_size = {n}, scale_type = f8E8M0FNU>" for n in (3, 5))
+    found = failure(f"func.func private @f({one}, {two},\n {one})", context).diagnostics
+    assert [(d.line, d.column) for d in found] == [(1, 22), (1, 24 + len(one))]
+
+
+def test_a_misspelt_type_name(context):
+    text, line, column = marked(f"func.func private @f(§!mx.tenser{BODY})")
+    (found,) = failure(text, context).diagnostics
+    assert found.message == "unknown type '!mx.tenser'; did you mean '!mx.tensor'?"
+    assert (found.line, found.column) == (line, column)
+
+
+def test_aliases_in_a_circle(context):
+    text = "!a = !b\n!b = !a\n!t = !mx.tensor<4x!a, block_size = 2, scale_type = f8E8M0FNU>"
+    assert "'!a' is not an alias of an element or scale type defined above" in str(failure(text, context))
+
+
+def test_storage_spelling_in_disguise_is_checked_too(context):
+    text = "!m = tensor<32x64xf8E4M3FN>\nfunc.func private @f(!mx.tensor<!m, 0x30 : i64, f8E8M0FNU, 1 : i64>)"
+    (found,) = failure(text, context).diagnostics
+    assert "block size must be a power of two >= 1, but is 48" in found.message
+    assert (found.file, found.line, found.column) == ("user.mlir", 2, 1)
+
+
+# Errors of the grammar
+
+BAD_TEXT = [
+    (
+        f"%0 = §mx.block_matmull %a : {BODY} -> i32",
+        "unknown operation 'mx.block_matmull'; did you mean 'mx.block_matmul'?",
+    ),
+    ("func.func @f() {\n  §mx.zzz %a : i32\n}", "unknown operation 'mx.zzz'; the mx operations are mx.block_matmul, "),
+    (
+        'func.func @f() {\n  §"mx.composee"() : () -> ()\n  return\n}',
+        "unknown operation 'mx.composee'; did you mean 'mx.compose' or 'mx.decompose'?",
+    ),
+    ("%0 = §mx.block_matmul %a, %b : i32, i32 -> i32", "mx.block_matmul takes 3 operands, got 2"),
+    ("§mx.compose", "mx.compose takes 2 operands, got 0"),
+    ("mx.compose %a, %b : §i32 -> i32", "mx.compose has 2 operands but 1 operand type"),
+    (
+        "mx.compose %a, %b : §(i32, i32) -> i32",
+        "mx.compose has 2 operands but 1 operand type; write them without parentheses",
+    ),
+    (
+        "mx.compose§(%a, %b) : i32, i32 -> i32",
+        "expected operands of mx.compose without parentheses, or its name in quotes",
+    ),
+    ("mx.compose %a, §: i32, i32 -> i32", "expected an operand of mx.compose after ','"),
+    ("mx.compose %a, %b§\n\n// c\nreturn", "expected ':' and the types of mx.compose"),
+    ("mx.compose %a, %b§  ", "expected ':' and the types of mx.compose"),
+    ("mx.compose %a, %b §-> i32", "expected ':' and the types of mx.compose"),
+    (
+        "mx.compose %a, %b §({}) : i32, i32 -> i32",
+        "expected ':' and the types of mx.compose; regions and successors need the generic form",
+    ),
+    ("mx.compose %a, %b :§", "expected a type"),
+    ("mx.compose %a, %b : i32, §%a -> i32", "expected a type"),
+    ("mx.compose %a, %b : i32, (i32) -> i32 -> §", "expected a type"),
+    ("mx.compose %a, %b : i32, i32§", "expected '->' and the result type of mx.compose"),
+    ("mx.compose %a, %b : i32, i32§\nreturn", "expected '->' and the result type of mx.compose"),
+    ("mx.decompose %a : i32 -> §i32, i32", "mx.decompose has 2 results but 1 result type; write several as (T1, T2)"),
+    ("mx.decompose %a : i32 -> (i32 §i32)", "expected ',' or ')' in the list of result types"),
+    ("mx.compose %a, %b : tensor§<i32, i32 -> i32", "'<' is never closed"),
+    ("mx.compose %a, %b §{a = 1 : i32, i32 -> i32", "the attributes of mx.compose are never closed"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_TEXT)
+def test_errors_of_the_grammar(text, message, context):
+    text, line, column = marked(text)
+    found = failure(text, context).diagnostics[0]
+    assert found.message.startswith(message)
+    assert (found.file, found.line, found.column) == ("user.mlir", line, column)
+
+
+MLIR_ERRORS = [
+    (f"func.func @f(%a: {CUSTOM}, %b: {CUSTOM}) {{ return §%c : {CUSTOM} }}", "use of undeclared SSA value name"),
+    (f"func.func @f(§%é: {CUSTOM}) {{ return }}", "invalid SSA name"),
+    (
+        f'func.func @f(%a: {CUSTOM}) attributes {{s = "é", t = {CUSTOM}}} {{ return §%c : i32 }}',
+        "use of undeclared SSA value name",
+    ),
+    (
+        "func.func @f(%a: !mx.tensor<32x64xf8E4M3FN,\n block_size = 32, scale_type = f8E8M0FNU>, §%a: i32) { return }",
+        "region entry argument '%a' is already in use",
+    ),
+    (
+        f"func.func @f(%a: {CUSTOM}) {{\n  %0 = §mx.dequantize_block %a : {BODY} -> tensor<32x32xf32>\n  return\n}}",
+        "'mx.dequantize_block' op input '!mx.tensor<32x64xf8E4M3FN, ",
+    ),
+    (
+        f"func.func @f(%a: {CUSTOM}, %s: f32) {{\n %0 = mx.fold_scale §%s, %s : {BODY}, f32 -> {BODY} return }}",
+        "use of value '%s' expects different type than prior uses: '!mx.tensor<32x64xf8E4M3FN, ",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), MLIR_ERRORS)
+def test_errors_of_mlir_are_at_the_users_place(text, message, context):
+    text, line, column = marked(text)
+    found = failure(text, context).diagnostics[0]
+    assert message in found.message
+    assert (found.file, found.line, found.column) == ("user.mlir", line, column)
+
+
+def test_notes_are_at_the_users_place(context):
+    text = f"func.func @f(%a: {CUSTOM}, %s: f32) {{\n  mx.fold_scale %a, %a : {BODY}, f32 -> {BODY}\n  return\n}}"
+    found = failure(text, context).diagnostics[0]
+    assert (found.line, found.column) == (2, text.splitlines()[1].rindex("%a") + 1)
+    assert [(n.severity, n.file, n.line, n.column) for n in found.notes] == [("note", "user.mlir", 1, 14)]
+
+
+def test_the_error_text_is_what_users_read(context):
+    assert str(failure("mx.compose", context)) == "user.mlir:1:1: error: mx.compose takes 2 operands, got 0"
+
+
+def test_an_error_at_a_location_the_user_wrote_stays_there(context):
+    text = (
+        f'func.func @f(%a: {CUSTOM}) {{\n  mx.dequantize_block %a : {BODY} -> tensor<3xf32> loc("-":7:8)\n  return\n}}'
+    )
+    found = failure(text, context).diagnostics[0]
+    assert (found.file, found.line, found.column) == ("-", 7, 8)
+
+
+def test_a_message_that_is_not_unicode_keeps_its_place(context):
+    name = '@"\\FF"'
+    (found,) = failure(f"func.func private {name}()\nfunc.func private {name}()", context).diagnostics
+    assert (found.file, found.line, found.column) == ("user.mlir", 2, 1)
+
+
+@pytest.mark.parametrize("body", ["{ §mx.compose }", "{§mx.compose, a}"])
+def test_an_operation_that_looks_like_an_attribute(body, context):
+    """MLIR refuses it without a word."""
+    flag = f"func.func private @f({CUSTOM}) attributes {{mx.flag}}\n"
+    text, line, column = marked(f"{flag}func.func @g() {body}")
+    (found,) = failure(text, context).diagnostics
+    assert found.message == "expected operands and types after mx.compose"
+    assert (found.file, found.line, found.column) == ("user.mlir", line, column)

@@ -1,0 +1,507 @@
+"""Custom assembly on random modules, mutated text and hostile text.
+
+The generator writes every module twice, in custom form with random layout and in the bindings' own spelling, with its
+own code: the second is the oracle of the first.
+"""
+
+import contextlib
+import random
+import re
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mx_dialect import asm, asm_lexer, dialect
+from mx_dialect._mlir import ir
+from mx_dialect.diagnostics import MxError
+
+SEEDS = st.integers(0, 2**64 - 1)
+ELEMENTS = ("f8E5M2", "f8E4M3FN", "f6E3M2FN", "f6E2M3FN", "f4E2M1FN", "i8")
+STRINGS = ("mx.compose", r"\22mx.compose\22(%a)", "!mx.tensor<", "//", "é", r"\\", "{-#", "")
+FILE = "user.mlir"
+
+
+@pytest.fixture(scope="module")
+def context():
+    context = dialect.load()
+    context.allow_unregistered_dialects = True
+    return context
+
+
+class Type:
+    """A type in both spellings; mx tensors know their parts."""
+
+    def __init__(self, custom, storage=None, parts=(), shape=()):
+        self.custom, self.storage = custom, storage or custom
+        self.parts, self.shape = parts, shape
+
+
+def tensor(shape, element):
+    return Type("tensor<" + "".join(f"{e}x" for e in shape) + element + ">", shape=shape)
+
+
+F32, I1, I32 = Type("f32"), Type("i1"), Type("i32")
+
+
+class Generator:
+    """Writes one random module."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.custom: list[str] = []
+        self.storage: list[str] = []
+        # Offset in the custom text of each operation's name, by the number in its `test.id` attribute; None where a
+        # location is written out.
+        self.places: dict[int, int | None] = {}
+        self.length = 0
+        self.names = 0
+        self.aliases: dict[str, str] = {}
+
+    # Text
+
+    def blank(self):
+        """Return random space between two tokens."""
+        chance = self.random.random()
+        if chance < 0.6:
+            return " "
+        return self.random.choice(["  ", "\n", "\t", "\r\n", " // é mx.a (\n", "\n\n", "//\n", ' // "\n'])
+
+    def write(self, *tokens):
+        """Write tokens to both texts; a pair has a spelling for each."""
+        for token in tokens:
+            custom, storage = token if isinstance(token, tuple) else (token, token)
+            for piece in (custom, self.blank()):
+                self.custom.append(piece)
+                self.length += len(piece)
+            self.storage += [storage, " "]
+
+    def only_custom(self, *tokens):
+        self.write(*((token, "") for token in tokens))
+
+    def only_storage(self, *tokens):
+        self.storage += [f"{token} " for token in tokens]
+
+    def comma(self, index):
+        if index:
+            self.write(",")
+
+    # Types
+
+    def mx_tensor(self):
+        pick = self.random
+        rank = pick.choice([1, 2, 2, 2, 3])
+        axis = pick.randrange(rank)
+        block = pick.choice([1, 2, 16, 32])
+        element = pick.choice(ELEMENTS)
+        shape = [pick.choice(["?", "0", "3", "8"]) for _ in range(rank)]
+        scale_shape = list(shape)
+        blocks = pick.choice(["?", "0", "1", "2"])
+        shape[axis] = "?" if blocks == "?" else str(int(blocks) * block)
+        scale_shape[axis] = blocks
+        dims = "".join(f"{e}x" for e in shape)
+        keys = [f"block_size = {block}", "scale_type = f8E8M0FNU"]
+        if axis != rank - 1 or pick.random() < 0.2:
+            keys.append(f"axis = {axis}")
+        custom = f"!mx.tensor<{', '.join([dims + element, *keys])}>"
+        storage = f"!mx.tensor<tensor<{dims}{element}>, {block} : i64, f8E8M0FNU, {axis} : i64>"
+        return Type(custom, storage, (tensor(shape, element), tensor(scale_shape, "f8E8M0FNU")), shape)
+
+    def relaid(self, type_, short):
+        """Return one way to write an mx tensor type."""
+        pick = self.random
+        chance = pick.random()
+        if chance < 0.1:
+            return type_.storage
+        alias = self.aliases.get(type_.storage)
+        if alias is not None and chance < 0.3:
+            return alias
+        body = type_.custom.removeprefix("!mx.tensor<").removesuffix(">")
+        first, *keys = body.split(", ")
+        pick.shuffle(keys)
+        keys = [key.replace(" = ", pick.choice(["=", " = ", "= ", f"{self.blank()}={self.blank()}"])) for key in keys]
+        body = pick.choice([",", ", ", f"{self.blank()},{self.blank()}"]).join([first, *keys])
+        space = self.blank() if chance < 0.5 else ""
+        head = "" if short and chance < 0.8 else "!mx.tensor"
+        return f"{head}{space if head else ''}<{space}{body}{space}>"
+
+    def type(self, type_, short=False):
+        custom = self.relaid(type_, short) if type_.parts else type_.custom
+        self.write((custom, type_.storage))
+
+    # Operations
+
+    def name(self):
+        self.names += 1
+        return self.random.choice(["%{}", "%v{}", "%mx.{}", "%a-{}.b"]).format(self.names)
+
+    def attributes(self, *given):
+        """Write an attribute dictionary that ends in the operation's number."""
+        self.write("{")
+        for attribute in given:
+            self.write(attribute, ",")
+        pick = self.random
+        if pick.random() < 0.3:
+            self.write("mx.flag", ",")
+        if pick.random() < 0.3:
+            self.write("mx.text", "=", f'"{pick.choice(STRINGS)}"', ",")
+        if pick.random() < 0.3:
+            self.write("mx.types", "=", "[", "tuple<")
+            self.type(self.mx_tensor())
+            self.write(",", "i32", ">", ",", "(")
+            self.type(self.mx_tensor())
+            self.write(")", "->", "f32", "]", ",")
+        self.write("test.id", "=", str(len(self.places) - 1), "}")
+
+    def place(self):
+        """Note that the next token is an operation's name."""
+        self.places[len(self.places)] = self.length
+
+    def operation(self, name, operands, results, *attributes):
+        """Write one operation in its custom form, or sometimes in generic form; return the result values."""
+        values = []
+        if len(results) == 1:
+            values = [self.name()]
+            self.write(values[0], "=")
+        elif results:
+            base = self.name()
+            values = [f"{base}#{i}" for i in range(len(results))]
+            self.write(base, ":", str(len(results)), "=")
+        self.place()
+        plain = not name.startswith("mx.") or self.random.random() < 0.1
+        if plain:
+            self.write(f'"{name}"', "(")
+        else:
+            self.write((name, f'"{name}"('))
+        for index, (value, _) in enumerate(operands):
+            self.comma(index)
+            self.write(value)
+        self.write(")") if plain else self.only_storage(")")
+        self.attributes(*attributes)
+        self.write(":")
+        self.write("(") if plain else self.only_storage("(")
+        for index, (_, type_) in enumerate(operands):
+            self.comma(index)
+            self.type(type_, short=not plain)
+        self.write(")") if plain else self.only_storage(")")
+        parenthesised = plain or len(results) != 1 or self.random.random() < 0.2
+        self.write("->", *["("] * parenthesised)
+        for index, type_ in enumerate(results):
+            self.comma(index)
+            self.type(type_, short=not plain)
+        self.write(*[")"] * parenthesised)
+        if self.random.random() < 0.1:
+            self.places[len(self.places) - 1] = None
+            self.write("loc", "(", '"mx.compose"', "(", '"-"', ":", "1", ":", "2", ")", ")")
+        return list(zip(values, results, strict=True))
+
+    def step(self, values):
+        """Write one random operation on known values."""
+        pick = self.random
+        tensors = [v for v in values if v[1].parts]
+        kind = pick.randrange(8)
+        if kind == 0:
+            result = self.mx_tensor()
+            source = self.source(tensor(result.shape, pick.choice(["f32", "f16", "bf16"])))
+            rounding = pick.choice([(), ('rounding = "even"',)])
+            return self.operation("mx.quantize_block", [source], [result], *rounding)
+        if kind == 1:
+            result = self.mx_tensor()
+            return self.operation("mx.compose", [self.source(part) for part in result.parts], [result])
+        if kind == 2:
+            element = pick.choice(ELEMENTS)
+            lhs = Type(
+                f"!mx.tensor<4x32x{element}, block_size = 16, scale_type = f8E8M0FNU>",
+                f"!mx.tensor<tensor<4x32x{element}>, 16 : i64, f8E8M0FNU, 1 : i64>",
+                (tensor(("4", "32"), element), tensor(("4", "2"), "f8E8M0FNU")),
+                ("4", "32"),
+            )
+            acc = tensor(("4", "8"), "f32")
+            operands = [self.source(lhs), self.source(tensor(("32", "8"), "f16")), self.source(acc)]
+            return self.operation("mx.block_matmul", operands, [acc])
+        if not tensors:
+            return []
+        value = pick.choice(tensors)
+        if kind == 3:
+            return self.operation("mx.dequantize_block", [value], [tensor(value[1].shape, "f32")])
+        if kind == 4:
+            return self.operation("mx.fold_scale", [value, self.source(F32)], [value[1]])
+        if kind == 5:
+            return self.operation("mx.decompose", [value], list(value[1].parts))
+        if kind == 6:
+            return self.branch(value, values)
+        return self.operation("test.mx", pick.sample(values, min(2, len(values))), [value[1]])
+
+    def source(self, type_):
+        """Write an operation that gives a value of any type."""
+        return self.operation("test.source", [], [type_])[0]
+
+    def branch(self, value, values):
+        """Write an scf.if that gives a value, operations inside."""
+        condition = self.source(I1)
+        name = self.name()
+        self.write(name, "=", "scf.if", condition[0], "->", "(")
+        self.type(value[1])
+        self.write(")", "{")
+        for index in range(2):
+            if index:
+                self.write("}", "else", "{")
+            self.block(list(values), self.random.randrange(2))
+            self.write("scf.yield", value[0], ":")
+            self.type(value[1])
+        self.write("}")
+        return [(name, value[1])]
+
+    def block(self, values, size):
+        for _ in range(size):
+            values += self.step(values)
+
+    def function(self, index):
+        arguments = [(self.name(), self.random.choice([self.mx_tensor(), F32, I32])) for _ in range(2)]
+        self.write("func.func", f"@mx.f{index}", "(")
+        for i, (value, type_) in enumerate(arguments):
+            self.comma(i)
+            self.write(value, ":")
+            self.type(type_)
+        self.write(")", "->")
+        self.type(arguments[0][1])
+        self.write("{")
+        self.block(list(arguments), self.random.randrange(6))
+        self.write("return", arguments[0][0], ":")
+        self.type(arguments[0][1])
+        self.write("}")
+
+    def module(self):
+        """Return the custom and the storage text."""
+        for index in range(self.random.randrange(3)):
+            type_ = self.mx_tensor()
+            self.write(f"!mx_{index}", "=")
+            self.type(type_)
+            self.aliases[type_.storage] = f"!mx_{index}"
+        for index in range(self.random.randrange(1, 3)):
+            self.function(index)
+        return "".join(self.custom), "".join(self.storage)
+
+
+def generic(module):
+    return module.operation.get_asm(print_generic_op_form=True, assume_verified=True)
+
+
+def place_of(text, offset):
+    """Return line and byte column of a character."""
+    before = text[:offset]
+    return before.count("\n") + 1, len(before.rpartition("\n")[2].encode()) + 1
+
+
+@settings(max_examples=150)
+@given(SEEDS)
+def test_random_modules(context, seed):
+    """Text is read as its storage spelling says, at the user's places; printing is its inverse and idempotent."""
+    generator = Generator(seed)
+    text, storage = generator.module()
+    module = asm.parse(text, context, FILE)
+    meaning = generic(module)
+    assert meaning == generic(ir.Module.parse(storage, context))
+
+    found = {}
+
+    def visit(op):
+        if "test.id" in op.attributes:
+            found[op.attributes["test.id"].value] = str(op.location)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    for number, offset in generator.places.items():
+        if offset is not None:
+            line, column = place_of(text, offset)
+            assert found[number] == f'loc("{FILE}":{line}:{column})'
+
+    printed = asm.to_asm(module, assume_verified=True)
+    assert re.search(r'^ *(%\S+ = )?"mx', printed, re.MULTILINE) is None
+    assert "<tensor<" not in printed
+    again = asm.parse(printed, context)
+    assert generic(again) == meaning
+    assert asm.to_asm(again, assume_verified=True) == printed
+    assert generic(asm.parse(meaning, context)) == meaning
+
+
+@settings(max_examples=50)
+@given(SEEDS)
+def test_translation_keeps_lines_and_maps_tokens(seed):
+    """Every line break stays, and each word that a translation leaves alone maps back to where it was."""
+    text, _ = Generator(seed).module()
+    translation = asm.to_generic(text, FILE)
+    assert translation.text.count("\n") == text.count("\n")
+    original = text.splitlines(keepends=True)
+    for number, line in enumerate(translation.text.split("\n"), start=1):
+        for word in ("func.func", "test.id", "return", "scf.yield"):
+            at = line.find(word)
+            if at < 0 or "//" in line[:at]:
+                continue
+            user_line, user_column = translation.position(number, len(line[:at].encode()) + 1)
+            assert user_line == number
+            assert original[user_line - 1].encode()[user_column - 1 :].startswith(word.encode())
+
+
+PIECES = [
+    *"<>(){}[],:=!#%@-?\\/\0\r\n\t'$é\x7f",
+    *("mx.", "!mx.tensor", "//", '"', "->", "%a", "%0#0", "mx.compose", "loc(", '"-":1:2', "{-#", "#-}", "32x", "0x"),
+    *(
+        "block_size",
+        "99999999999999999999",
+        "tensor<",
+        "^bb0",
+        "dense<",
+        "affine_map<",
+        '"mx.compose"(',
+        "mx.compose %a, %b :",
+    ),
+]
+
+
+def mutated(pick, text):
+    for _ in range(pick.choice([1, 1, 1, 2, 5])):
+        start = pick.randrange(len(text) + 1)
+        end = min(len(text), start + int(pick.expovariate(1 / 8)))
+        other = pick.randrange(len(text) + 1)
+        middle = pick.choice(["", pick.choice(PIECES), pick.choice(PIECES) + text[start:end], text[other : other + 20]])
+        text = text[:start] + middle + text[end:]
+    return text
+
+
+@settings(max_examples=400)
+@given(SEEDS)
+def test_mutated_text_gives_a_module_or_an_error_with_a_place(context, seed):
+    pick = random.Random(seed)
+    text = mutated(pick, Generator(pick.randrange(20)).module()[0])
+    try:
+        module = asm.parse(text, context, FILE)
+    except MxError as error:
+        first = error.diagnostics[0]
+        assert first.severity == "error"
+        # A mutation can reach a location that the text spells out, hence other names.
+        if first.file == FILE:
+            assert 0 <= first.line <= text.count("\n") + 1
+        return
+    meaning = generic(module)
+    assert generic(asm.parse(asm.to_asm(module), context)) == meaning
+
+
+DEEP = [
+    "module attributes {a = " + "[" * 100_000,
+    "func.func private @f(" + "tuple<" * 100_000,
+    "func.func private @f(" + "(" * 100_000,
+    "module {" * 5_000 + "}" * 5_000,
+    "#m = affine_map<(d0) -> (" + "- \n" * 100_000 + "d0)>",
+    "!t = " + "!mx.tensor<" * 100_000,
+    "mx.compose %a, %b : " + "(" * 100_000,
+    "mx.compose %a, %b " + "{mx.a = " * 100_000,
+]
+
+
+@pytest.mark.parametrize("text", DEEP, ids=lambda text: text[:12])
+def test_nesting_that_would_overflow_the_parser_is_refused(text, context):
+    with pytest.raises(MxError, match="more than 256 levels of nesting"):
+        asm.parse(text, context)
+
+
+def test_deep_nesting_that_fits_is_parsed(context):
+    depth = 250
+    text = "func.func private @f(" + "tuple<" * depth + "i32" + ">" * depth + ")"
+    assert asm.to_asm(asm.parse(text, context)).count("tuple<") == depth
+    # Brackets in strings, comments, arrows and comparisons do not nest.
+    flat = 'module attributes {test.a = "' + "<(" * 1000 + '"} {} // ' + "{" * 1000
+    assert asm.to_asm(asm.parse(flat, context)).count("<(") == 1000
+    asm.parse("#m = affine_set<(d0) : (" + ", ".join(["d0 >= 0"] * 1000) + ")>", context)
+
+
+BRACKETS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ["<", ">", "(", ")", "()", "<()>", '["]"', "{//}\n", '"<\\""', "->", ">=", "<->=", "-", '"', "\n", "<>"]
+        ),
+        st.sampled_from([1, 1, 2, 130, 255, 256, 257]),
+    ),
+    max_size=6,
+).map(lambda runs: "".join(piece * times for piece, times in runs))
+
+
+def depth_of(text):
+    """Return how deep brackets and runs of minus signs nest, character by character."""
+    depth = deepest = minus = at = 0
+    while at < len(text):
+        pair = text[at : at + 2]
+        if text[at] == '"':
+            at += 1
+            while at < len(text) and text[at] not in '"\n':
+                at += 2 if text[at] == "\\" and text[at + 1 : at + 2] not in ("", "\n") else 1
+            at += text[at : at + 1] == '"'
+        elif pair == "//":
+            while at < len(text) and text[at] != "\n":
+                at += 1
+        elif pair in ("->", ">=", "<="):
+            at += 2
+        else:
+            depth += (text[at] in "<([{") - (text[at] in ">)]}")
+            minus = minus + 1 if text[at] == "-" else minus * (text[at] in " \t\r\n")
+            deepest = max(deepest, depth, minus)
+            at += 1
+            continue
+        minus = 0
+    return deepest
+
+
+@settings(max_examples=300)
+@given(BRACKETS)
+def test_nesting_is_measured_as_brackets_say(text):
+    assert (asm_lexer.too_deep(text) is not None) == (depth_of(text) > asm_lexer.MAX_NESTING)
+
+
+N = 100_000
+HOSTILE = {
+    "names": "mx.compose " * N,
+    "results": "%a = " * N + "mx.compose",
+    "comments": "// mx.\n" * N + "mx.compose",
+    "operands": "mx.compose " + "%a, " * N,
+    "digits": "!mx.tensor<" + "9" * N,
+    "shape": "!mx.tensor<" + "32x" * N + "f8E4M3FN>",
+    "keys": "!mx.tensor<2xi8" + ", axis = 1" * N + ">",
+    "backslashes": "!mx.tensor<" + "\\" * N,
+    "quote": 'mx. "' + "\\" * N,
+    "blanks": " " * N + "mx.compose",
+    "inside a comment": "// mx" + " " * N + "\nmx.compose",
+    "blank type": "!mx.tensor<" + " " * N,
+    "dots": "mx." * N,
+    "not operations": "= mx.a" * N,
+    "aliases": "!a " * N + "mx.compose",
+    "open types": "%0 = mx.compose %a, %b : i32, tensor<" * 200 + "i32 " * N,
+    "bytes": "\0" * N + "mx.compose",
+    "long name": "%" + "a" * N + " = mx.compose",
+    "resources": '{-# mx. "' + "00" * N,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_text_takes_linear_time(name, context):
+    start = time.process_time()
+    with contextlib.suppress(MxError):
+        asm.to_generic(HOSTILE[name], FILE)
+    asm.to_custom(HOSTILE[name])
+    # Measured: under 0.5 s. Quadratic time would be minutes.
+    assert time.process_time() - start < 10
+
+
+@pytest.mark.parametrize("text", ["\udc80", "module {} // \ud800 mx."])
+def test_text_that_is_not_unicode_is_an_error(text, context):
+    with pytest.raises(MxError, match="not valid Unicode"):
+        asm.parse(text, context)
+
+
+def test_large_constants_are_skipped_over(context):
+    blob = "0x" + "00" * 1_000_000
+    text = f'module attributes {{mx.a, test.a = dense<"{blob}"> : tensor<1000000xi8>}} {{\n}}\n'
+    start = time.process_time()
+    module = asm.parse(text, context)
+    asm.to_asm(module)
+    assert time.process_time() - start < 5

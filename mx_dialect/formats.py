@@ -88,13 +88,15 @@ ELEMENT_FORMATS: dict[str, ElementFormat] = {
 class ScaleFormat:
     """One scale format: `mlir` spelling, exponent `bias`, the `nan_code`, and the numpy dtype `ml_dtype`.
 
-    Code c in 0..max_code means 2^(c - bias).
+    Of a power-of-two format, code c in 0..max_code means 2^(c - bias). The others are element formats used unsigned,
+    with what `element` says of them.
     """
 
     mlir: str
     bias: int
     nan_code: int
     ml_dtype: str
+    is_power_of_two: bool = True
 
     @property
     def max_code(self) -> int:
@@ -108,10 +110,17 @@ class ScaleFormat:
     def max_exponent(self) -> int:
         return self.max_code - self.bias
 
+    @property
+    def element(self) -> ElementFormat:
+        """Return the element format that a format with significands is."""
+        return ELEMENT_FORMATS[self.mlir]
+
 
 E8M0 = ScaleFormat("f8E8M0FNU", 127, 255, "float8_e8m0fnu")
+# The scales of NVFP4: f4E2M1FN elements in blocks of 16, and a factor of the whole tensor (mx.fold_scale) beside them.
+E4M3_SCALE = ScaleFormat("f8E4M3FN", 7, 0x7F, "float8_e4m3fn", is_power_of_two=False)
 
-SCALE_FORMATS: dict[str, ScaleFormat] = {E8M0.mlir: E8M0}
+SCALE_FORMATS: dict[str, ScaleFormat] = {f.mlir: f for f in (E8M0, E4M3_SCALE)}
 
 # How the shared exponent of a block follows from its largest magnitude; `floor` is the OCP default.
 ROUNDING_MODES = ("floor", "ceil", "even", "rceil")

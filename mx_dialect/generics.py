@@ -105,6 +105,44 @@ def collapse(value: Any, axis: int, type_: Any) -> Any:
 
 def _grouped(rank: int, axis: int) -> Any:
     """Return the reassociation that pairs axis `axis` of the smaller shape with two axes of the larger."""
+    return _reassociation([[i + (i > axis)] if i != axis else [i, i + 1] for i in range(rank)])
+
+
+def _reassociation(groups: Sequence[Sequence[int]]) -> Any:
     index = ir.IntegerType.get_signless(64)
-    groups = [[i + (i > axis)] if i != axis else [i, i + 1] for i in range(rank)]
     return ir.ArrayAttr.get([ir.ArrayAttr.get([ir.IntegerAttr.get(index, i) for i in g]) for g in groups])
+
+
+def without_unit_axes(value: Any, axes: Sequence[int]) -> Any:
+    """Return a view of a tensor without these axes of extent 1, none of them the last."""
+    if not axes:
+        return value
+    groups: list[list[int]] = []
+    pending: list[int] = []
+    for axis in range(value.type.rank):
+        pending.append(axis)
+        if axis not in axes:
+            groups.append(pending)
+            pending = []
+    shape = [size for axis, size in enumerate(value.type.shape) if axis not in axes]
+    type_ = ir.RankedTensorType.get(shape, value.type.element_type)
+    return tensor.collapse_shape(type_, value, _reassociation(groups))
+
+
+def slice_axis(value: Any, axis: int, offset: Any, size: int, drop: bool = False) -> Any:
+    """Return `size` entries of one axis of a tensor from an index value on; with `drop`, without the axis."""
+    dynamic = ir.ShapedType.get_dynamic_size()
+    rank = value.type.rank
+    sizes = [size if i == axis else extent(value, i) for i in range(rank)]
+    static_sizes = [s if isinstance(s, int) else dynamic for s in sizes]
+    kept = [s for i, s in enumerate(static_sizes) if not (drop and i == axis)]
+    return tensor.extract_slice(
+        ir.RankedTensorType.get(kept, value.type.element_type),
+        value,
+        [offset],
+        [s for s in sizes if not isinstance(s, int)],
+        [],
+        [dynamic if i == axis else 0 for i in range(rank)],
+        static_sizes,
+        [1] * rank,
+    )

@@ -10,7 +10,7 @@ from typing import Any
 from mx_dialect import scalar
 from mx_dialect._mlir import ext, ir
 from mx_dialect.dialect import Mx
-from mx_dialect.formats import DEFAULT_ROUNDING, ROUNDING_MODES
+from mx_dialect.formats import DEFAULT_ROUNDING, ROUNDING_MODES, SCALE_FORMATS
 from mx_dialect.types import TensorType
 
 FLOAT_TYPES = ("f32", "f16", "bf16")
@@ -84,7 +84,8 @@ class QuantizeBlockOp(Mx.Operation, name="quantize_block", traits=[ext.Pure]):
 
     The scale follows from the block's largest magnitude as the `rounding` attribute says (`floor`, the default and the
     OCP rule, `ceil`, `even` or `rceil`); the elements are the values divided by it, rounded to nearest even and
-    saturated. A block that holds a NaN or an infinity gets the NaN scale.
+    saturated. A scale type with significands (f8E4M3FN, as in NVFP4) takes the largest magnitude over the largest
+    element instead, rounded to nearest even, and no `rounding`. A block that holds a NaN or an infinity gets the NaN scale.
 
     | value    | type                                                   |
     |----------|--------------------------------------------------------|
@@ -129,6 +130,11 @@ class QuantizeBlockOp(Mx.Operation, name="quantize_block", traits=[ext.Pure]):
             valid = isinstance(mode, ir.StringAttr) and mode.value in ROUNDING_MODES
             modes = ", ".join(f'"{m}"' for m in ROUNDING_MODES)
             _require(valid, f"rounding must be one of {modes}, but is {mode}")
+            is_power_of_two = SCALE_FORMATS[str(result.scale_type)].is_power_of_two
+            _require(
+                is_power_of_two,
+                f"rounding chooses a shared exponent; a {result.scale_type} scale is rounded to nearest",
+            )
 
 
 class DequantizeBlockOp(Mx.Operation, name="dequantize_block", traits=[ext.Pure]):
@@ -172,15 +178,19 @@ class BlockMatmulOp(Mx.Operation, name="block_matmul", traits=[ext.Pure]):
     """Multiply matrices of which one or both are block-scaled, and add to an accumulator: acc + A * B.
 
     A block-scaled operand is blocked along the contraction axis K, where scale and elements belong together: A along
-    its last axis, B along its second-to-last. Leading axes are batch dimensions, the same in all operands. The products
-    are element * scale (exact) times the other side, summed in f32 in no promised order.
+    its last axis, B along its second-to-last. With the unit attribute `transpose_rhs`, B is given as [N, K], blocked
+    along its last axis, the way checkpoints store weights. The two sides may differ in element format and block size.
 
-    | value    | type                                                                        |
-    |----------|-----------------------------------------------------------------------------|
-    | lhs      | mx tensor, or tensor of f32, f16 or bf16: [batch..., M, K]                  |
-    | rhs      | mx tensor, or tensor of f32, f16 or bf16: [batch..., K, N]                  |
-    | acc      | tensor of f32: [batch..., M, N]                                             |
-    | result   | the type of acc                                                             |
+    Leading axes are batch dimensions and broadcast to the accumulator's: a side may lack leading ones, and one of
+    static extent 1 serves all. The products are element * scale (exact) times the other side, summed in f32 in no
+    promised order.
+
+    | value    | type                                                                                        |
+    |----------|---------------------------------------------------------------------------------------------|
+    | lhs      | mx tensor, or tensor of f32, f16 or bf16: [batch..., M, K]                                  |
+    | rhs      | mx tensor, or tensor of f32, f16 or bf16: [batch..., K, N], [batch..., N, K] if transposed  |
+    | acc      | tensor of f32: [batch..., M, N]                                                             |
+    | result   | the type of acc                                                                             |
 
     Errors: neither operand block-scaled, a block-scaled operand not blocked along K, ranks or extents that do not
     match, result type other than the accumulator's.
@@ -189,6 +199,10 @@ class BlockMatmulOp(Mx.Operation, name="block_matmul", traits=[ext.Pure]):
     func.func @block_matmul(%a: !mx.tensor<32x64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>, %b: tensor<64x16xf32>, %acc: tensor<32x16xf32>) -> tensor<32x16xf32> {
       %0 = mx.block_matmul %a, %b, %acc : <32x64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>, tensor<64x16xf32>, tensor<32x16xf32> -> tensor<32x16xf32>
       return %0 : tensor<32x16xf32>
+    }
+    func.func @weights(%x: tensor<8x64xf32>, %w: !mx.tensor<16x64xf4E2M1FN, block_size = 32, scale_type = f8E8M0FNU>, %acc: tensor<8x16xf32>) -> tensor<8x16xf32> {
+      %0 = mx.block_matmul %x, %w, %acc {transpose_rhs} : tensor<8x64xf32>, <16x64xf4E2M1FN, block_size = 32, scale_type = f8E8M0FNU>, tensor<8x16xf32> -> tensor<8x16xf32>
+      return %0 : tensor<8x16xf32>
     }
     ```
     """
@@ -201,9 +215,19 @@ class BlockMatmulOp(Mx.Operation, name="block_matmul", traits=[ext.Pure]):
     # The meaning for one pair of elements, each as `scalar.element_value` gives it.
     body = staticmethod(scalar.multiply_add)
 
+    @property
+    def transpose_rhs(self) -> bool:
+        """Tell whether rhs is given as [batch..., N, K]."""
+        return "transpose_rhs" in self.operation.attributes
+
     @_verifier
     def verify_invariants(self: Any) -> None:
-        _only_attributes(self)
+        _only_attributes(self, "transpose_rhs")
+        attributes = self.operation.attributes
+        _require(
+            not self.transpose_rhs or isinstance(attributes["transpose_rhs"], ir.UnitAttr),
+            "transpose_rhs is a unit attribute: it is there or it is not",
+        )
         quantized = [isinstance(v.type, TensorType) for v in (self.lhs, self.rhs)]
         _require(any(quantized), "needs an mx tensor as lhs or rhs; for two float tensors use linalg.matmul")
         lhs, rhs = (
@@ -211,27 +235,30 @@ class BlockMatmulOp(Mx.Operation, name="block_matmul", traits=[ext.Pure]):
             for value, role, is_quantized in zip((self.lhs, self.rhs), ("lhs", "rhs"), quantized, strict=True)
         )
         acc = _float_tensor(self.acc, "acc", ("f32",))
-        rank = acc.rank
         _require(
-            rank >= 2 and lhs.rank == rank and rhs.rank == rank,
-            f"lhs, rhs and acc must have the same rank, 2 or more, but have ranks {lhs.rank}, {rhs.rank} and {rank}",
+            all(2 <= t.rank <= acc.rank for t in (lhs, rhs, acc)),
+            "lhs and rhs must have a rank between 2 and that of acc, "
+            f"but the ranks are {lhs.rank}, {rhs.rank} and {acc.rank}",
         )
+        rhs_k = rhs.rank - (1 if self.transpose_rhs else 2)
+        rhs_n = 2 * rhs.rank - 3 - rhs_k
         for type_, role, is_quantized, k_axis in (
-            (lhs, "lhs", quantized[0], rank - 1),
-            (rhs, "rhs", quantized[1], rank - 2),
+            (lhs, "lhs", quantized[0], lhs.rank - 1),
+            (rhs, "rhs", quantized[1], rhs_k),
         ):
             _require(
                 not is_quantized or type_.axis == k_axis,
                 f"{role} must be blocked along K, its axis {k_axis}, but '{type_}' is blocked along another axis",
             )
         a, b, c = list(lhs.shape), list(rhs.shape), list(acc.shape)
-        _require(_agree(a[-1], b[-2]), f"extents of K differ: '{lhs}' against '{rhs}'")
+        _require(_agree(a[-1], b[rhs_k]), f"extents of K differ: '{lhs}' against '{rhs}'")
         _require(_agree(a[-2], c[-2]), f"extents of M differ: lhs '{lhs}' against acc '{acc}'")
-        _require(_agree(b[-1], c[-1]), f"extents of N differ: rhs '{rhs}' against acc '{acc}'")
-        _require(
-            all(_agree(*extents) for extents in zip(a[:-2], b[:-2], c[:-2], strict=True)),
-            f"batch extents differ: '{lhs}', '{rhs}' and '{acc}'",
-        )
+        _require(_agree(b[rhs_n], c[-1]), f"extents of N differ: rhs '{rhs}' against acc '{acc}'")
+        for type_, role, shape in ((lhs, "lhs", a), (rhs, "rhs", b)):
+            _require(
+                all(e == 1 or _agree(e, c[len(c) - len(shape) + i]) for i, e in enumerate(shape[:-2])),
+                f"batch extents of {role} '{type_}' do not broadcast to those of acc '{acc}'",
+            )
         _require(
             self.output.type == acc,
             f"result must have the type of acc, '{acc}', but is '{self.output.type}'",
@@ -283,9 +310,11 @@ class ComposeOp(Mx.Operation, name="compose", traits=[ext.Pure]):
 
     | value    | type                                                                             |
     |----------|----------------------------------------------------------------------------------|
-    | mantissa | tensor of the element type, shape S                                              |
+    | mantissa | tensor of the element type, or of i8 codes if that has less than 8 bits: shape S |
     | scale    | tensor of the scale type, S with the blocked extent divided by the block size    |
     | result   | mx tensor of logical shape S                                                     |
+
+    Codes of less than a byte have their upper bits ignored. Constant weights are two arith.constants composed.
 
     Errors: a part's type is not the one that the result type says.
 
@@ -314,7 +343,7 @@ class DecomposeOp(Mx.Operation, name="decompose", traits=[ext.Pure]):
     | value    | type                                                                             |
     |----------|----------------------------------------------------------------------------------|
     | input    | mx tensor of logical shape S                                                     |
-    | mantissa | tensor of the element type, shape S                                              |
+    | mantissa | tensor of the element type, or of i8 codes if that has less than 8 bits: shape S |
     | scale    | tensor of the scale type, S with the blocked extent divided by the block size    |
 
     Errors: a part's type is not the one that the input type says.
@@ -339,11 +368,13 @@ class DecomposeOp(Mx.Operation, name="decompose", traits=[ext.Pure]):
 
 
 def _require_parts(whole: TensorType, mantissa: Any, scale: Any) -> None:
-    for part, role, expected in (
-        (mantissa, "mantissa", whole.mantissa_type),
-        (scale, "scale", whole.scale_tensor_type),
+    codes = whole.code_tensor_type
+    alternative = "" if codes == whole.mantissa_type else f" or '{codes}'"
+    for part, role, expected, also in (
+        (mantissa, "mantissa", (whole.mantissa_type, codes), alternative),
+        (scale, "scale", (whole.scale_tensor_type,), ""),
     ):
-        _require(part.type == expected, f"{role} of '{whole}' must be '{expected}', but is '{part.type}'")
+        _require(part.type in expected, f"{role} of '{whole}' must be '{expected[0]}'{also}, but is '{part.type}'")
 
 
 def quantize_block(
@@ -376,9 +407,12 @@ def dequantize_block(input: Any, element_type: Any = None, *, loc: Any = None, i
     return DequantizeBlockOp(input, result, loc=loc, ip=ip).output
 
 
-def block_matmul(lhs: Any, rhs: Any, acc: Any, *, loc: Any = None, ip: Any = None) -> Any:
+def block_matmul(lhs: Any, rhs: Any, acc: Any, transpose_rhs: bool = False, *, loc: Any = None, ip: Any = None) -> Any:
     """Build `mx.block_matmul` and return acc + lhs * rhs."""
-    return BlockMatmulOp(lhs, rhs, acc, acc.type, loc=loc, ip=ip).output
+    op = BlockMatmulOp(lhs, rhs, acc, acc.type, loc=loc, ip=ip)
+    if transpose_rhs:
+        op.operation.attributes["transpose_rhs"] = ir.UnitAttr.get()
+    return op.output
 
 
 def fold_scale(input: Any, factor: Any, *, loc: Any = None, ip: Any = None) -> Any:

@@ -4,11 +4,12 @@ Each operation names its body from here; a lowering puts it in a linalg.generic.
 location are the caller's. Formulas: OCP Microscaling v1.0, and `formats.rounding_threshold` for the shared exponent.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 from mx_dialect._mlir import arith, ir, math
-from mx_dialect.formats import E8M0, ELEMENT_FORMATS, ElementFormat, rounding_threshold
+from mx_dialect.formats import E8M0, SCALE_FORMATS, ElementFormat, ScaleFormat, rounding_threshold
 
 _F32_INFINITY = 0x7F800000
 _F32_FRACTION = 0x007FFFFF
@@ -36,18 +37,34 @@ def from_f32(value: Any, type_: Any) -> Any:
     return value if value.type == type_ else arith.truncf(type_, value)
 
 
-def element_value(mantissa: Any, scale: Any, factors: Sequence[Any] = ()) -> Any:
+def decode_element(mantissa: Any, fmt: ElementFormat) -> Any:
+    """Return an element in f32, exact; one of less than a byte may be given as its i8 code."""
+    if fmt.is_integer:
+        integer = arith.sitofp(ir.F32Type.get(), mantissa)
+        return arith.mulf(integer, f32(fmt.min_subnormal))
+    if isinstance(mantissa.type, ir.IntegerType):
+        mantissa = element_from_code(mantissa, fmt)
+    return to_f32(mantissa)
+
+
+def element_from_code(code: Any, fmt: ElementFormat) -> Any:
+    """Return the element of an i8 code, its upper bits ignored."""
+    bits = arith.trunci(ir.IntegerType.get_signless(fmt.bits), code)
+    return arith.bitcast(ir.Type.parse(fmt.mlir), bits)
+
+
+def element_code(element: Any, fmt: ElementFormat) -> Any:
+    """Return the i8 code of an element of less than a byte, its upper bits zero."""
+    bits = arith.bitcast(ir.IntegerType.get_signless(fmt.bits), element)
+    return arith.extui(ir.IntegerType.get_signless(8), bits)
+
+
+def element_value(mantissa: Any, scale: Any, fmt: ElementFormat, factors: Sequence[Any] = ()) -> Any:
     """Return what an element is worth, in f32: mantissa * scale, exact unless it leaves f32's range.
 
     `factors`, f32, multiply it one by one, each product rounded.
     """
-    if isinstance(mantissa.type, ir.IntegerType):
-        fmt = ELEMENT_FORMATS[str(mantissa.type)]
-        integer = arith.sitofp(ir.F32Type.get(), mantissa)
-        element = arith.mulf(integer, f32(fmt.min_subnormal))
-    else:
-        element = to_f32(mantissa)
-    value = arith.mulf(element, to_f32(scale))
+    value = arith.mulf(decode_element(mantissa, fmt), to_f32(scale))
     for factor in factors:
         value = arith.mulf(value, factor)
     return value
@@ -67,8 +84,34 @@ def magnitude_bits(value: Any) -> Any:
 def shared_scale(amax_bits: Any, fmt: ElementFormat, rounding: str, scale_type: Any) -> Any:
     """Return the scale of a block whose largest magnitude has these f32 bits.
 
-    The exponent comes from the bits, never from a logarithm. A block with an infinity or a NaN gets the NaN code.
+    A block with an infinity or a NaN gets the NaN code.
     """
+    scale_format = SCALE_FORMATS[str(scale_type)]
+    if scale_format.is_power_of_two:
+        return _power_of_two_scale(amax_bits, fmt, rounding, scale_type)
+    return _rounded_scale(amax_bits, fmt, scale_format, scale_type)
+
+
+def _is_special(amax_bits: Any) -> Any:
+    """Tell whether a block holds an infinity or a NaN."""
+    return arith.cmpi(arith.CmpIPredicate.uge, amax_bits, i32(_F32_INFINITY))
+
+
+def _rounded_scale(amax_bits: Any, fmt: ElementFormat, scale_format: ScaleFormat, scale_type: Any) -> Any:
+    """Return amax / max_normal rounded to nearest even in the scale format, at least its smallest normal value.
+
+    The quotient is rounded to f32 first. That cannot change the result: a tie of the scale format times max_normal has
+    few significant bits, so it is an f32, and another f32 is too far from it for the quotient to round to the tie.
+    """
+    amax = arith.bitcast(ir.F32Type.get(), amax_bits)
+    quotient = arith.divf(amax, f32(fmt.max_normal))
+    element = scale_format.element
+    bounded = arith.maximumf(arith.minimumf(quotient, f32(element.max_normal)), f32(element.min_normal))
+    return arith.truncf(scale_type, arith.select(_is_special(amax_bits), f32(float("nan")), bounded))
+
+
+def _power_of_two_scale(amax_bits: Any, fmt: ElementFormat, rounding: str, scale_type: Any) -> Any:
+    """Return the f8E8M0FNU scale; the exponent comes from the bits, never from a logarithm."""
     threshold = rounding_threshold(fmt, rounding)
     rounds_up = threshold < 1 << _F32_FRACTION_BITS
     normal, exponent = amax_bits, arith.shrui(amax_bits, i32(_F32_FRACTION_BITS))
@@ -84,7 +127,7 @@ def shared_scale(amax_bits: Any, fmt: ElementFormat, rounding: str, scale_type: 
         above = arith.cmpi(arith.CmpIPredicate.ugt, fraction, i32(threshold))
         code = arith.addi(code, arith.extui(ir.IntegerType.get_signless(32), above))
     code = arith.minsi(arith.maxsi(code, i32(0)), i32(E8M0.max_code))
-    special = arith.cmpi(arith.CmpIPredicate.uge, amax_bits, i32(_F32_INFINITY))
+    special = _is_special(amax_bits)
     return scale_from_code(arith.select(special, i32(E8M0.nan_code), code), scale_type)
 
 
@@ -103,23 +146,45 @@ def quantized_element(value: Any, scale: Any, fmt: ElementFormat, element_type: 
     """Return value / scale rounded to nearest even in the element format and saturated.
 
     In a block with the NaN scale the value itself is rounded. NaN becomes the format's NaN, or 0 where it has none.
+    `element_type` i8 asks for the code of an element of less than a byte.
     """
-    scaled = _divide_by_scale(to_f32(value), scale)
+    scale_format = SCALE_FORMATS[str(scale.type)]
+    divide = _divide_by_power_of_two if scale_format.is_power_of_two else _divide
+    scaled = divide(to_f32(value), scale)
     if fmt.is_integer:
-        scaled = math.roundeven(arith.mulf(scaled, f32(1 / fmt.min_subnormal)))
-        limit = float(fmt.max_magnitude)
-    else:
-        limit = fmt.max_normal
+        return _rounded_integer(scaled, fmt, element_type)
     if fmt.nan_magnitude is None:
-        is_nan = arith.cmpf(arith.CmpFPredicate.UNO, scaled, scaled)
-        scaled = arith.select(is_nan, f32(0.0), scaled)
-    saturated = arith.maximumf(arith.minimumf(scaled, f32(limit)), f32(-limit))
-    if fmt.is_integer:
-        return arith.fptosi(element_type, saturated)
-    return arith.truncf(element_type, saturated)
+        scaled = _zero_for_nan(scaled)
+    saturated = _clamped(scaled, fmt.max_normal)
+    element = arith.truncf(ir.Type.parse(fmt.mlir), saturated)
+    return element if element.type == element_type else element_code(element, fmt)
 
 
-def _divide_by_scale(value: Any, scale: Any) -> Any:
+def _rounded_integer(scaled: Any, fmt: ElementFormat, element_type: Any) -> Any:
+    steps = _zero_for_nan(arith.mulf(scaled, f32(1 / fmt.min_subnormal)))
+    return arith.fptosi(element_type, _clamped(math.roundeven(steps), float(fmt.max_magnitude)))
+
+
+def _zero_for_nan(value: Any) -> Any:
+    return arith.select(arith.cmpf(arith.CmpFPredicate.UNO, value, value), f32(0.0), value)
+
+
+def _clamped(value: Any, limit: float) -> Any:
+    """Return a value brought into -limit..limit; NaN stays."""
+    return arith.maximumf(arith.minimumf(value, f32(limit)), f32(-limit))
+
+
+def _divide(value: Any, scale: Any) -> Any:
+    """Return value / scale in f32. Rounding it again in an element format gives what rounding once would.
+
+    As in `_rounded_scale`: a tie of the element format times the scale is an f32.
+    """
+    wide = to_f32(scale)
+    special = arith.cmpf(arith.CmpFPredicate.UNO, wide, wide)
+    return arith.divf(value, arith.select(special, f32(1.0), wide))
+
+
+def _divide_by_power_of_two(value: Any, scale: Any) -> Any:
     """Return value * 2^(bias - code): exact wherever an element format can tell the difference.
 
     One multiplier would have to be subnormal for the largest scale and the value may be subnormal under the smallest,
@@ -139,3 +204,30 @@ def _power_of_two(exponent: Any) -> Any:
     """Return 2^exponent in f32 for an i32 exponent in -126..127."""
     bits = arith.shli(arith.addi(exponent, i32(_F32_BIAS)), i32(_F32_FRACTION_BITS))
     return arith.bitcast(ir.F32Type.get(), bits)
+
+
+def times_scales(value: Any, scales: Sequence[Any]) -> Any:
+    """Return an f32 value times scales, with the exponents of power-of-two scales added as integers first.
+
+    Exact wherever value and result are normal: the powers of two are multiplied in one after the other, each of them
+    normal, all of them in one direction. A NaN scale makes the result NaN.
+    """
+    exponents: list[Any] = []
+    is_nan: list[Any] = []
+    for scale in scales:
+        if not SCALE_FORMATS[str(scale.type)].is_power_of_two:
+            value = arith.mulf(value, to_f32(scale))
+            continue
+        code = scale_code(scale)
+        exponents.append(arith.subi(code, i32(E8M0.bias)))
+        is_nan.append(arith.cmpi(arith.CmpIPredicate.eq, code, i32(E8M0.nan_code)))
+    if not exponents:
+        return value
+    # A factor reaches 2^-126..2^127 and each exponent -127..127: a factor a scale leaves -2..0 for the last one.
+    rest = functools.reduce(arith.addi, exponents)
+    for _ in exponents:
+        step = arith.minsi(arith.maxsi(rest, i32(1 - _F32_BIAS)), i32(_F32_BIAS))
+        value = arith.mulf(value, _power_of_two(step))
+        rest = arith.subi(rest, step)
+    value = arith.mulf(value, _power_of_two(rest))
+    return arith.select(functools.reduce(arith.ori, is_nan), f32(float("nan")), value)

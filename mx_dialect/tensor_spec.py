@@ -34,7 +34,7 @@ class TensorSpec:
         if self.element not in ELEMENT_FORMATS:
             return f"'{self.element}' is not an MX element type; expected one of {', '.join(ELEMENT_FORMATS)}"
         if self.scale_type not in SCALE_FORMATS:
-            return f"'{self.scale_type}' is not a supported scale type; expected {', '.join(SCALE_FORMATS)}"
+            return f"'{self.scale_type}' is not a supported scale type; expected one of {', '.join(SCALE_FORMATS)}"
         if self.block_size < 1 or self.block_size & (self.block_size - 1):
             return f"block size must be a power of two >= 1, but is {self.block_size}"
         extent = self.shape[self.axis]

@@ -11,7 +11,7 @@ from typing import Any
 from mx_dialect._mlir import ir
 from mx_dialect.diagnostics import Diagnostic, MxError, at
 from mx_dialect.dialect import Mx
-from mx_dialect.formats import E8M0
+from mx_dialect.formats import E8M0, ELEMENT_FORMATS
 from mx_dialect.tensor_spec import TensorSpec, from_storage
 
 
@@ -84,6 +84,17 @@ class TensorType(Mx.Type, name="tensor"):
     def mantissa_type(self) -> ir.RankedTensorType:
         """Return the ranked tensor type of the mantissas."""
         return ir.TypeAttr(self.params[0]).value
+
+    @property
+    def code_tensor_type(self) -> ir.RankedTensorType:
+        """Return the type of the mantissas as they lie in memory: codes of less than a byte are one i8 each.
+
+        MLIR stores 4- and 6-bit elements a byte each in scalar code and packed in vector code, so neither is used.
+        """
+        if ELEMENT_FORMATS[self.spec.element].bits == 8:
+            return self.mantissa_type
+        i8 = ir.IntegerType.get_signless(8, context=self.context)
+        return ir.RankedTensorType.get(self.shape, i8, loc=ir.Location.unknown(self.context))
 
     @property
     def scale_tensor_type(self) -> ir.RankedTensorType:

@@ -6,7 +6,7 @@ from mx_dialect import scalar
 from mx_dialect._mlir import arith, cf, ir, tensor
 from mx_dialect.diagnostics import Diagnostic, at, error_at
 from mx_dialect.fold_chain import chain, constant_factor, power_of_two, product
-from mx_dialect.formats import E8M0
+from mx_dialect.formats import E8M0, SCALE_FORMATS
 from mx_dialect.generics import PARALLEL, REDUCTION, affine_map, dims, empty, extent, generic
 from mx_dialect.lowering.parts import join, parts
 from mx_dialect.ops import FoldScaleOp
@@ -30,6 +30,9 @@ def materialize_escaping(folds: list[FoldScaleOp]) -> None:
 
 def _materialize(fold: FoldScaleOp, uses: list[Any]) -> None:
     value, factors = chain(fold.output)
+    scale_type = str(fold.output.type.scale_type)
+    if not SCALE_FORMATS[scale_type].is_power_of_two:
+        raise _refuse(fold, f"a factor, with {scale_type} scales,", uses[0].owner)
     total = 1.0
     for factor in factors:
         constant = constant_factor(factor)
@@ -50,7 +53,7 @@ def _refuse(fold: FoldScaleOp, what: str, use: Any) -> Exception:
     note: Diagnostic = at(use, "note", f"the tensor itself is needed here, by '{use.name}'")
     return error_at(
         fold,
-        f"'mx.fold_scale' op cannot put {what} into the scales: only a constant power of two fits there; "
+        f"'mx.fold_scale' op cannot put {what} into the scales: only a constant power of two fits there, and only in f8E8M0FNU; "
         "dequantize the tensor first, or keep the fold next to the matmul or dequantize that uses it",
         (note,),
     )

@@ -18,18 +18,29 @@ Three steps: patterns lower the operations, joining and splitting mx values with
 boundaries are rewritten 1:2; the casts cancel.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 from mx_dialect._mlir import ir, rewrite
 from mx_dialect.diagnostics import Diagnostic, MxError, at
-from mx_dialect.lowering import fold_scale, split_boundaries, value_ops
+from mx_dialect.lowering import block_matmul, fold_scale, split_boundaries, value_ops
 from mx_dialect.lowering.parts import reconcile
-from mx_dialect.ops import FoldScaleOp
-from mx_dialect.passes import NoOptions, Pass, register_pass
+from mx_dialect.ops import BlockMatmulOp, FoldScaleOp
+from mx_dialect.passes import Pass, option, register_pass
 from mx_dialect.types import is_mx
 
 
-def run(root: ir.Operation, options: NoOptions) -> None:
+@dataclass(frozen=True)
+class Options:
+    scale_products: str = option(
+        "elements",
+        "Where a matmul applies the scales: to the elements, in one loop nest, or as exponents to each block's dot "
+        "product, which no pair of scales makes overflow or flush on the way",
+        choices=("elements", "exponent"),
+    )
+
+
+def run(root: ir.Operation, options: Options) -> None:
     """Lower every mx operation and value under `root`.
 
     Raises:
@@ -40,6 +51,7 @@ def run(root: ir.Operation, options: NoOptions) -> None:
         patterns = rewrite.RewritePatternSet()
         for op_class, pattern in value_ops.PATTERNS:
             patterns.add(op_class, pattern)
+        patterns.add(BlockMatmulOp, block_matmul.pattern(options.scale_products))
         # The walk driver, not the greedy one: folding here would turn a constant scale of 255 into +Inf.
         rewrite.walk_and_apply_patterns(root, patterns.freeze())
         fold_scale.materialize_escaping(_folds(root))
@@ -80,6 +92,7 @@ PASS = register_pass(
         name="mx-to-linalg",
         summary="Lower mx operations and values to linalg on mantissa and scale tensors",
         run=run,
+        options=Options,
         requires="valid mx operations; mx values carried by func, scf, cf and arith.select only",
         leaves="no mx operation, no mx value, no unrealized_conversion_cast of one",
     )

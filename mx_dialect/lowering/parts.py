@@ -9,8 +9,8 @@ CAST = "builtin.unrealized_conversion_cast"
 
 
 def part_types(type_: TensorType) -> list[Any]:
-    """Return the types of the mantissa and the scale tensor."""
-    return [type_.mantissa_type, type_.scale_tensor_type]
+    """Return the types of the mantissa tensor, as codes where they are less than a byte, and of the scale tensor."""
+    return [type_.code_tensor_type, type_.scale_tensor_type]
 
 
 def is_join(op: Any) -> bool:

@@ -145,16 +145,34 @@ def test_empty_matmul(pipeline, m, k, n):
 
 @BOTH
 def test_the_constant_scale_nan_is_nan(pipeline):
-    quantized = mx_tensor(4, 64, axis=1)
+    # MLIR folds this extension to infinity.
     text = f"""
-      func.func @f(%m: {tensor(4, 64, element="f8E4M3FN")}, %b: {tensor(64, 8)}, %c: {tensor(4, 8)}) -> {tensor(4, 8)} {{
-        %scale = arith.constant dense<0xFF> : {tensor(4, 2, element="f8E8M0FNU")}
-        %a = mx.compose %m, %scale : {tensor(4, 64, element="f8E4M3FN")}, {tensor(4, 2, element="f8E8M0FNU")} -> {quantized}
-        %0 = mx.block_matmul %a, %b, %c : {quantized}, {tensor(64, 8)}, {tensor(4, 8)} -> {tensor(4, 8)}
-        return %0 : {tensor(4, 8)}
+      func.func @f(%x: {tensor(40)}) -> {tensor(40)} {{
+        %scale = arith.constant 0xFF : f8E8M0FNU
+        %0 = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]}} outs(%x : {tensor(40)}) {{
+        ^bb0(%a: f32):
+          %factor = arith.extf %scale : f8E8M0FNU to f32
+          %1 = arith.mulf %a, %factor : f32
+          linalg.yield %1 : f32
+        }} -> {tensor(40)}
+        return %0 : {tensor(40)}
       }}"""
-    arguments = (np.full((4, 64), 0x38, np.uint8), np.ones((64, 8), np.float32), np.zeros((4, 8), np.float32))
-    assert np.all(np.isnan(run(text, arguments, pipeline)))
+    assert np.all(np.isnan(run(text, [np.ones(40, np.float32)], pipeline)))
+
+
+@BOTH
+def test_conversions_of_whole_tensors(pipeline):
+    # Codes 0, 127 and 255: 2^-127, 1 and NaN.
+    text = f"""
+      func.func @f(%x: {tensor("?", 3)}) -> ({tensor(3)}, {tensor("?", 3, element="f8E4M3FN")}) {{
+        %scale = arith.constant dense<[0x00, 0x7F, 0xFF]> : {tensor(3, element="f8E8M0FNU")}
+        %0 = arith.extf %scale : {tensor(3, element="f8E8M0FNU")} to {tensor(3)}
+        %1 = arith.truncf %x : {tensor("?", 3)} to {tensor("?", 3, element="f8E4M3FN")}
+        return %0, %1 : {tensor(3)}, {tensor("?", 3, element="f8E4M3FN")}
+      }}"""
+    scales, codes = run(text, [np.array([[1, 500, -0.3]], np.float32)], pipeline)
+    np.testing.assert_array_equal(scales, np.array([2.0**-127, 1, np.nan]))
+    np.testing.assert_array_equal(codes.astype(np.float32), [[1, 448, -0.3125]])
 
 
 def test_vectors_are_faster_than_loops():
@@ -207,6 +225,8 @@ def test_quantize_and_dequantize(pipeline, shape, axis):
 # --- everything else that has to lower ---
 
 X = (np.arange(32, dtype=np.float32).reshape(4, 8) - 11) / 8
+# A subnormal, which some conversions to bf16 flush to zero.
+X[0, 1] = 1e-39
 
 
 def insertions(x, i):

@@ -32,7 +32,7 @@ func.func private @element(!mx.tensor<4x64xf32, block_size = 32, scale_type = f8
 
 // -----
 
-// expected-error @below {{'f32' is not a supported scale type; expected f8E8M0FNU}}
+// expected-error @below {{'f32' is not a supported scale type; expected one of f8E8M0FNU, f8E4M3FN}}
 func.func private @scale(!mx.tensor<4x64xf8E4M3FN, block_size = 32, scale_type = f32>)
 
 // -----

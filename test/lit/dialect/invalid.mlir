@@ -145,7 +145,7 @@ func.func @acc_f16(%a: !t, %b: tensor<64x8xf32>, %c: tensor<32x8xf16>) {
 
 !t = !mx.tensor<32x64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>
 func.func @ranks(%a: !t, %b: tensor<4x64x8xf32>, %c: tensor<32x8xf32>) {
-  // expected-error @below {{'mx.block_matmul' op lhs, rhs and acc must have the same rank, 2 or more, but have ranks 2, 3 and 2}}
+  // expected-error @below {{'mx.block_matmul' op lhs and rhs must have a rank between 2 and that of acc, but the ranks are 2, 3 and 2}}
   %0 = mx.block_matmul %a, %b, %c : !t, tensor<4x64x8xf32>, tensor<32x8xf32> -> tensor<32x8xf32>
   return
 }
@@ -154,7 +154,7 @@ func.func @ranks(%a: !t, %b: tensor<4x64x8xf32>, %c: tensor<32x8xf32>) {
 
 !v = !mx.tensor<64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>
 func.func @vectors(%a: !v, %b: tensor<64xf32>, %c: tensor<1xf32>) {
-  // expected-error @below {{must have the same rank, 2 or more, but have ranks 1, 1 and 1}}
+  // expected-error @below {{lhs and rhs must have a rank between 2 and that of acc, but the ranks are 1, 1 and 1}}
   %0 = mx.block_matmul %a, %b, %c : !v, tensor<64xf32>, tensor<1xf32> -> tensor<1xf32>
   return
 }
@@ -208,7 +208,7 @@ func.func @n(%a: !t, %b: tensor<64x8xf32>, %c: tensor<32x4xf32>) {
 
 !t = !mx.tensor<2x32x64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>
 func.func @batch(%a: !t, %b: tensor<3x64x8xf32>, %c: tensor<2x32x8xf32>) {
-  // expected-error @below {{'mx.block_matmul' op batch extents differ}}
+  // expected-error @below {{'mx.block_matmul' op batch extents of rhs 'tensor<3x64x8xf32>' do not broadcast to those of acc 'tensor<2x32x8xf32>'}}
   %0 = mx.block_matmul %a, %b, %c : !t, tensor<3x64x8xf32>, tensor<2x32x8xf32> -> tensor<2x32x8xf32>
   return
 }
@@ -219,6 +219,61 @@ func.func @batch(%a: !t, %b: tensor<3x64x8xf32>, %c: tensor<2x32x8xf32>) {
 func.func @result(%a: !t, %b: tensor<64x8xf32>, %c: tensor<32x8xf32>) {
   // expected-error @below {{'mx.block_matmul' op result must have the type of acc, 'tensor<32x8xf32>', but is 'tensor<32x?xf32>'}}
   %0 = mx.block_matmul %a, %b, %c : !t, tensor<64x8xf32>, tensor<32x8xf32> -> tensor<32x?xf32>
+  return
+}
+
+// -----
+
+// An extent of 1 broadcasts to more, not more to an extent of 1.
+!t = !mx.tensor<2x32x64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>
+func.func @batch_of_one(%a: !t, %b: tensor<64x8xf32>, %c: tensor<1x32x8xf32>) {
+  // expected-error @below {{'mx.block_matmul' op batch extents of lhs}}
+  %0 = mx.block_matmul %a, %b, %c : !t, tensor<64x8xf32>, tensor<1x32x8xf32> -> tensor<1x32x8xf32>
+  return
+}
+
+// -----
+
+!t = !mx.tensor<32x64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>
+func.func @transpose_value(%a: !t, %b: tensor<64x8xf32>, %c: tensor<32x8xf32>) {
+  // expected-error @below {{'mx.block_matmul' op transpose_rhs is a unit attribute: it is there or it is not}}
+  %0 = mx.block_matmul %a, %b, %c {transpose_rhs = false} : !t, tensor<64x8xf32>, tensor<32x8xf32> -> tensor<32x8xf32>
+  return
+}
+
+// -----
+
+!w = !mx.tensor<64x32xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU, axis = 0>
+func.func @transposed_axis(%a: tensor<8x32xf32>, %b: !w, %c: tensor<8x64xf32>) {
+  // expected-error @below {{'mx.block_matmul' op rhs must be blocked along K, its axis 1, but}}
+  %0 = mx.block_matmul %a, %b, %c {transpose_rhs} : tensor<8x32xf32>, !w, tensor<8x64xf32> -> tensor<8x64xf32>
+  return
+}
+
+// -----
+
+!w = !mx.tensor<16x32xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>
+func.func @transposed_extents(%a: tensor<8x32xf32>, %b: !w, %c: tensor<8x32xf32>) {
+  // expected-error @below {{'mx.block_matmul' op extents of N differ}}
+  %0 = mx.block_matmul %a, %b, %c {transpose_rhs} : tensor<8x32xf32>, !w, tensor<8x32xf32> -> tensor<8x32xf32>
+  return
+}
+
+// -----
+
+!n = !mx.tensor<32x64xf4E2M1FN, block_size = 16, scale_type = f8E4M3FN>
+func.func @rounding_of_significands(%x: tensor<32x64xf32>) {
+  // expected-error @below {{'mx.quantize_block' op rounding chooses a shared exponent; a f8E4M3FN scale is rounded to nearest}}
+  %0 = mx.quantize_block %x {rounding = "ceil"} : tensor<32x64xf32> -> !n
+  return
+}
+
+// -----
+
+!n = !mx.tensor<32x64xf4E2M1FN, block_size = 16, scale_type = f8E4M3FN>
+func.func @codes(%m: tensor<32x64xi4>, %s: tensor<32x4xf8E4M3FN>) {
+  // expected-error @below {{must be 'tensor<32x64xf4E2M1FN>' or 'tensor<32x64xi8>', but is 'tensor<32x64xi4>'}}
+  %0 = mx.compose %m, %s : tensor<32x64xi4>, tensor<32x4xf8E4M3FN> -> !n
   return
 }
 

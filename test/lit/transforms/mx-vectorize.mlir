@@ -75,6 +75,37 @@ func.func @panel(%a: tensor<16x2x32xi8>, %s: tensor<16x2xf32>, %b: tensor<2x32x9
 
 // -----
 
+// An operand that all rows share is computed before them, and stored so that the lanes are contiguous, whatever the
+// order of the loops.
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-LABEL: func.func @shared_panel(
+// CHECK: %[[EMPTY:.*]] = tensor.empty() : tensor<8x64xf32>
+// CHECK: %[[PANEL:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %[[EMPTY]])
+// CHECK: arith.sitofp %{{.*}} : vector<32xi8> to vector<32xf32>
+// CHECK: scf.for %[[M:.*]] = %c0 to %c16 step %c8
+// CHECK: scf.for %[[N:.*]] = %c0 to %c64 step %c32
+// CHECK: scf.for %[[K:.*]] = %c0 to %c8 step %c1
+// CHECK-NOT: arith.sitofp
+// CHECK: vector.transfer_read %[[PANEL]][%[[K]], %[[N]]], %{{.*}} {in_bounds = [true]} : tensor<8x64xf32>, vector<32xf32>
+// CHECK: return
+func.func @shared_panel(%a: tensor<16x8xf32>, %b: tensor<8x64xi8>, %c: tensor<16x64xf32>) -> tensor<16x64xf32> {
+  %0 = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : tensor<16x8xf32>, tensor<8x64xi8>) outs(%c : tensor<16x64xf32>) {
+  ^bb0(%x: f32, %code: i8, %acc: f32):
+    %1 = arith.sitofp %code : i8 to f32
+    %2 = arith.mulf %x, %1 : f32
+    %3 = arith.addf %acc, %2 : f32
+    linalg.yield %3 : f32
+  } -> tensor<16x64xf32>
+  return %0 : tensor<16x64xf32>
+}
+
+// -----
+
 // 37 = 32 + 5: the remainder gets a shorter vector. Values that are not accumulated keep their exact arithmetic.
 
 #id = affine_map<(i) -> (i)>

@@ -9,6 +9,7 @@ import numpy as np
 
 from mx_dialect.call_checks import Check
 from mx_dialect.diagnostics import Diagnostic, MxError
+from mx_dialect.float_environment import default_float_environment
 from mx_dialect.memref import Array, copy, describe, descriptor_type, is_native, take
 from mx_dialect.signature import (
     Signature,
@@ -155,8 +156,8 @@ class Kernel:
             packed.append(by_address(describe(status)))
         if results is not None and one_scalar:
             packed.append(ctypes.addressof(results))
-        self._function((ctypes.c_void_p * len(packed))(*packed))
-
+        with default_float_environment():
+            self._function((ctypes.c_void_p * len(packed))(*packed))
         if status[0]:
             raise MxError.of(self._interface.asserts[int(status[0]) - 1])
         return results

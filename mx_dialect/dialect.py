@@ -9,15 +9,18 @@ class Mx(ext.Dialect, name="mx"):
     """OCP microscaling: block-scaled tensors and the operations on them."""
 
 
+def define() -> None:
+    """Import the modules whose operations and types attach themselves to the dialect."""
+    from mx_dialect import ops, shape_ops, storage_ops, types  # noqa: F401  # pyright: ignore[reportUnusedImport]
+
+
 def load(context: Any | None = None) -> ir.Context:
     """Load the mx dialect into a context of the host bindings (a new one if None) and return the context.
 
     Loading twice does nothing. Turns the context's multithreading off: two functions verified at once by verifiers
     written in Python deadlock (LLVM issue 215781).
     """
-    # The ops and types attach themselves to the dialect object when their modules are first imported.
-    from mx_dialect import ops, types  # noqa: F401  # pyright: ignore[reportUnusedImport]
-
+    define()
     if context is None:
         context = ir.Context()
     context.enable_multithreading(False)

@@ -3,6 +3,7 @@
 A new element format is one row in `ELEMENT_FORMATS`. Nothing here imports the bindings or numpy.
 """
 
+import math
 from dataclasses import dataclass
 
 
@@ -34,6 +35,16 @@ class ElementFormat:
     @property
     def bits(self) -> int:
         return 1 + self.exponent_bits + self.mantissa_bits + (1 if self.is_integer else 0)
+
+    @property
+    def codes_per_group(self) -> int:
+        """Return how many codes fill a whole number of bytes without a gap, the fewest."""
+        return 8 // math.gcd(8, self.bits)
+
+    @property
+    def bytes_per_group(self) -> int:
+        """Return how many bytes `codes_per_group` codes fill."""
+        return self.bits // math.gcd(8, self.bits)
 
     @property
     def max_magnitude(self) -> int:

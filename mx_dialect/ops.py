@@ -4,7 +4,6 @@ All are Pure: they compute values and touch no memory. An example in a docstring
 """
 
 # No `from __future__ import annotations` here: the annotations below define the operands and results.
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from mx_dialect import scalar
@@ -12,71 +11,7 @@ from mx_dialect._mlir import ext, ir
 from mx_dialect.dialect import Mx
 from mx_dialect.formats import DEFAULT_ROUNDING, ROUNDING_MODES, SCALE_FORMATS
 from mx_dialect.types import TensorType
-
-FLOAT_TYPES = ("f32", "f16", "bf16")
-
-
-class _Invalid(Exception):
-    """A rule of an operation is broken; the text is the diagnostic without the operation's name."""
-
-
-def _verifier(rules: Callable[[Any], None]) -> Callable[[Any], bool]:
-    """Make the method the bindings call: one diagnostic and False for a broken rule, True otherwise."""
-
-    def verify_invariants(self: Any) -> bool:
-        # The bindings run this before MLIR's own check of the counts, which then reports them.
-        if not _has_all_parts(self):
-            return True
-        try:
-            rules(self)
-        except _Invalid as broken:
-            self.operation.location.emit_error(f"'{self.operation.name}' op {broken}")
-            return False
-        return True
-
-    return verify_invariants
-
-
-def _has_all_parts(op: Any) -> bool:
-    """Tell whether an operation has as many operands and results as it declares."""
-    operands, _, results, _ = ext.partition_fields(op._fields)
-    return len(op.operation.operands) == len(operands) and len(op.operation.results) == len(results)
-
-
-def _require(condition: bool, rule: str) -> None:
-    if not condition:
-        raise _Invalid(rule)
-
-
-def _only_attributes(op: Any, *known: str) -> None:
-    """Refuse misspelt attributes: an undotted name that the operation does not define."""
-    for name in op.operation.attributes:
-        if "." not in name and name not in known:
-            options = f"it takes {', '.join(known)}" if known else "it takes none"
-            raise _Invalid(f"has unknown attribute '{name}'; {options} (dotted names are free)")
-
-
-def _mx(value: Any, role: str) -> TensorType:
-    """Return the type of a value that must be a valid mx tensor."""
-    _require(isinstance(value.type, TensorType), f"{role} must be an mx tensor, but is '{value.type}'")
-    error = value.type.error()
-    _require(error is None, f"{role} has invalid type '{value.type}': {error}")
-    return value.type
-
-
-def _float_tensor(value: Any, role: str, elements: Sequence[str] = FLOAT_TYPES) -> ir.RankedTensorType:
-    """Return the type of a value that must be a ranked tensor of floats, without encoding."""
-    type_ = value.type
-    named = f"{role} must be a ranked tensor of {' or '.join(elements)}, but is '{type_}'"
-    _require(isinstance(type_, ir.RankedTensorType) and str(type_.element_type) in elements, named)
-    _require(type_.encoding is None, f"{role} must not have an encoding, but is '{type_}'")
-    return type_
-
-
-def _agree(*extents: int) -> bool:
-    """Tell whether extents can be equal at run time: all static ones are."""
-    dynamic = ir.ShapedType.get_dynamic_size()
-    return len({e for e in extents if e != dynamic}) <= 1
+from mx_dialect.verification import agree, float_tensor, mx_tensor, only_attributes, require, verifier
 
 
 class QuantizeBlockOp(Mx.Operation, name="quantize_block", traits=[ext.Pure]):
@@ -115,12 +50,12 @@ class QuantizeBlockOp(Mx.Operation, name="quantize_block", traits=[ext.Pure]):
         attributes = self.operation.attributes
         return str(attributes["rounding"].value) if "rounding" in attributes else DEFAULT_ROUNDING
 
-    @_verifier
+    @verifier
     def verify_invariants(self: Any) -> None:
-        _only_attributes(self, "rounding")
-        source = _float_tensor(self.input, "input")
-        result = _mx(self.output, "result")
-        _require(
+        only_attributes(self, "rounding")
+        source = float_tensor(self.input, "input")
+        result = mx_tensor(self.output, "result")
+        require(
             list(source.shape) == result.shape,
             f"input '{source}' and result '{result}' must have the same shape",
         )
@@ -129,9 +64,9 @@ class QuantizeBlockOp(Mx.Operation, name="quantize_block", traits=[ext.Pure]):
             mode = attributes["rounding"]
             valid = isinstance(mode, ir.StringAttr) and mode.value in ROUNDING_MODES
             modes = ", ".join(f'"{m}"' for m in ROUNDING_MODES)
-            _require(valid, f"rounding must be one of {modes}, but is {mode}")
+            require(valid, f"rounding must be one of {modes}, but is {mode}")
             is_power_of_two = SCALE_FORMATS[str(result.scale_type)].is_power_of_two
-            _require(
+            require(
                 is_power_of_two,
                 f"rounding chooses a shared exponent; a {result.scale_type} scale is rounded to nearest",
             )
@@ -163,12 +98,12 @@ class DequantizeBlockOp(Mx.Operation, name="dequantize_block", traits=[ext.Pure]
     # The meaning for one element.
     body = staticmethod(scalar.element_value)
 
-    @_verifier
+    @verifier
     def verify_invariants(self: Any) -> None:
-        _only_attributes(self)
-        source = _mx(self.input, "input")
-        result = _float_tensor(self.output, "result")
-        _require(
+        only_attributes(self)
+        source = mx_tensor(self.input, "input")
+        result = float_tensor(self.output, "result")
+        require(
             source.shape == list(result.shape),
             f"input '{source}' and result '{result}' must have the same shape",
         )
@@ -220,22 +155,22 @@ class BlockMatmulOp(Mx.Operation, name="block_matmul", traits=[ext.Pure]):
         """Tell whether rhs is given as [batch..., N, K]."""
         return "transpose_rhs" in self.operation.attributes
 
-    @_verifier
+    @verifier
     def verify_invariants(self: Any) -> None:
-        _only_attributes(self, "transpose_rhs")
+        only_attributes(self, "transpose_rhs")
         attributes = self.operation.attributes
-        _require(
+        require(
             not self.transpose_rhs or isinstance(attributes["transpose_rhs"], ir.UnitAttr),
             "transpose_rhs is a unit attribute: it is there or it is not",
         )
         quantized = [isinstance(v.type, TensorType) for v in (self.lhs, self.rhs)]
-        _require(any(quantized), "needs an mx tensor as lhs or rhs; for two float tensors use linalg.matmul")
+        require(any(quantized), "needs an mx tensor as lhs or rhs; for two float tensors use linalg.matmul")
         lhs, rhs = (
-            _mx(value, role) if is_quantized else _float_tensor(value, role)
+            mx_tensor(value, role) if is_quantized else float_tensor(value, role)
             for value, role, is_quantized in zip((self.lhs, self.rhs), ("lhs", "rhs"), quantized, strict=True)
         )
-        acc = _float_tensor(self.acc, "acc", ("f32",))
-        _require(
+        acc = float_tensor(self.acc, "acc", ("f32",))
+        require(
             all(2 <= t.rank <= acc.rank for t in (lhs, rhs, acc)),
             "lhs and rhs must have a rank between 2 and that of acc, "
             f"but the ranks are {lhs.rank}, {rhs.rank} and {acc.rank}",
@@ -246,20 +181,20 @@ class BlockMatmulOp(Mx.Operation, name="block_matmul", traits=[ext.Pure]):
             (lhs, "lhs", quantized[0], lhs.rank - 1),
             (rhs, "rhs", quantized[1], rhs_k),
         ):
-            _require(
+            require(
                 not is_quantized or type_.axis == k_axis,
                 f"{role} must be blocked along K, its axis {k_axis}, but '{type_}' is blocked along another axis",
             )
         a, b, c = list(lhs.shape), list(rhs.shape), list(acc.shape)
-        _require(_agree(a[-1], b[rhs_k]), f"extents of K differ: '{lhs}' against '{rhs}'")
-        _require(_agree(a[-2], c[-2]), f"extents of M differ: lhs '{lhs}' against acc '{acc}'")
-        _require(_agree(b[rhs_n], c[-1]), f"extents of N differ: rhs '{rhs}' against acc '{acc}'")
+        require(agree(a[-1], b[rhs_k]), f"extents of K differ: '{lhs}' against '{rhs}'")
+        require(agree(a[-2], c[-2]), f"extents of M differ: lhs '{lhs}' against acc '{acc}'")
+        require(agree(b[rhs_n], c[-1]), f"extents of N differ: rhs '{rhs}' against acc '{acc}'")
         for type_, role, shape in ((lhs, "lhs", a), (rhs, "rhs", b)):
-            _require(
-                all(e == 1 or _agree(e, c[len(c) - len(shape) + i]) for i, e in enumerate(shape[:-2])),
+            require(
+                all(e == 1 or agree(e, c[len(c) - len(shape) + i]) for i, e in enumerate(shape[:-2])),
                 f"batch extents of {role} '{type_}' do not broadcast to those of acc '{acc}'",
             )
-        _require(
+        require(
             self.output.type == acc,
             f"result must have the type of acc, '{acc}', but is '{self.output.type}'",
         )
@@ -294,12 +229,12 @@ class FoldScaleOp(Mx.Operation, name="fold_scale", traits=[ext.Pure]):
     factor: ext.Operand[Any]
     output: ext.Result[Any]
 
-    @_verifier
+    @verifier
     def verify_invariants(self: Any) -> None:
-        _only_attributes(self)
-        source = _mx(self.input, "input")
-        _require(isinstance(self.factor.type, ir.F32Type), f"factor must be f32, but is '{self.factor.type}'")
-        _require(
+        only_attributes(self)
+        source = mx_tensor(self.input, "input")
+        require(isinstance(self.factor.type, ir.F32Type), f"factor must be f32, but is '{self.factor.type}'")
+        require(
             self.output.type == source,
             f"result must have the type of input, '{source}', but is '{self.output.type}'",
         )
@@ -330,10 +265,10 @@ class ComposeOp(Mx.Operation, name="compose", traits=[ext.Pure]):
     scale: ext.Operand[Any]
     output: ext.Result[Any]
 
-    @_verifier
+    @verifier
     def verify_invariants(self: Any) -> None:
-        _only_attributes(self)
-        result = _mx(self.output, "result")
+        only_attributes(self)
+        result = mx_tensor(self.output, "result")
         _require_parts(result, self.mantissa, self.scale)
 
 
@@ -360,10 +295,10 @@ class DecomposeOp(Mx.Operation, name="decompose", traits=[ext.Pure]):
     mantissa: ext.Result[Any]
     scale: ext.Result[Any]
 
-    @_verifier
+    @verifier
     def verify_invariants(self: Any) -> None:
-        _only_attributes(self)
-        source = _mx(self.input, "input")
+        only_attributes(self)
+        source = mx_tensor(self.input, "input")
         _require_parts(source, self.mantissa, self.scale)
 
 
@@ -374,7 +309,7 @@ def _require_parts(whole: TensorType, mantissa: Any, scale: Any) -> None:
         (mantissa, "mantissa", (whole.mantissa_type, codes), alternative),
         (scale, "scale", (whole.scale_tensor_type,), ""),
     ):
-        _require(part.type in expected, f"{role} of '{whole}' must be '{expected[0]}'{also}, but is '{part.type}'")
+        require(part.type in expected, f"{role} of '{whole}' must be '{expected[0]}'{also}, but is '{part.type}'")
 
 
 def quantize_block(

@@ -23,7 +23,7 @@ from typing import Any
 
 from mx_dialect._mlir import ir, rewrite
 from mx_dialect.diagnostics import Diagnostic, MxError, at
-from mx_dialect.lowering import block_matmul, fold_scale, split_boundaries, value_ops
+from mx_dialect.lowering import block_matmul, fold_scale, shape_ops, split_boundaries, storage_ops, value_ops
 from mx_dialect.lowering.parts import reconcile
 from mx_dialect.ops import BlockMatmulOp, FoldScaleOp
 from mx_dialect.passes import Pass, option, register_pass
@@ -49,7 +49,7 @@ def run(root: ir.Operation, options: Options) -> None:
     with root.context, ir.Location.unknown():
         split_boundaries.check(root)
         patterns = rewrite.RewritePatternSet()
-        for op_class, pattern in value_ops.PATTERNS:
+        for op_class, pattern in (*value_ops.PATTERNS, *shape_ops.PATTERNS, *storage_ops.PATTERNS):
             patterns.add(op_class, pattern)
         patterns.add(BlockMatmulOp, block_matmul.pattern(options.scale_products))
         # The walk driver, not the greedy one: folding here would turn a constant scale of 255 into +Inf.

@@ -31,7 +31,6 @@ from mx_dialect.ops import (
     DequantizeBlockOp,
     QuantizeBlockOp,
 )
-from mx_dialect.types import TensorType
 
 
 def lower_dequantize_block(op: DequantizeBlockOp, rewriter: rewrite.PatternRewriter) -> None:

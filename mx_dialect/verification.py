@@ -1,0 +1,80 @@
+"""What the verifiers of mx operations share: rules that say what they require, and one diagnostic for the first broken."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mx_dialect._mlir import ext, ir
+from mx_dialect.types import TensorType
+
+FLOAT_TYPES = ("f32", "f16", "bf16")
+
+# How many values each variadic operand has; MLIR checks it.
+_SEGMENT_SIZES = ("operandSegmentSizes",)
+
+
+class InvalidOperation(Exception):
+    """A rule of an operation is broken; the text is the diagnostic without the operation's name."""
+
+
+def verifier(rules: Callable[[Any], None]) -> Callable[[Any], bool]:
+    """Make the method the bindings call: one diagnostic and False for a broken rule, True otherwise."""
+
+    def verify_invariants(self: Any) -> bool:
+        # The bindings run this before MLIR's own check of the counts, which then reports them.
+        if not _has_all_parts(self):
+            return True
+        try:
+            rules(self)
+        except InvalidOperation as broken:
+            self.operation.location.emit_error(f"'{self.operation.name}' op {broken}")
+            return False
+        return True
+
+    return verify_invariants
+
+
+def _has_all_parts(op: Any) -> bool:
+    """Tell whether an operation has as many operands and results as it declares."""
+    operands, _, results, _ = ext.partition_fields(op._fields)
+    return _fits(op.operation.operands, operands) and _fits(op.operation.results, results)
+
+
+def _fits(values: Sequence[Any], declared: Sequence[Any]) -> bool:
+    single = sum(field.variadicity.name == "single" for field in declared)
+    return len(values) == single if single == len(declared) else len(values) >= single
+
+
+def require(condition: bool, rule: str) -> None:
+    if not condition:
+        raise InvalidOperation(rule)
+
+
+def only_attributes(op: Any, *known: str) -> None:
+    """Refuse misspelt attributes: an undotted name that the operation does not define."""
+    for name in op.operation.attributes:
+        if "." not in name and name not in (*known, *_SEGMENT_SIZES):
+            options = f"it takes {', '.join(known)}" if known else "it takes none"
+            raise InvalidOperation(f"has unknown attribute '{name}'; {options} (dotted names are free)")
+
+
+def mx_tensor(value: Any, role: str) -> TensorType:
+    """Return the type of a value that must be a valid mx tensor."""
+    require(isinstance(value.type, TensorType), f"{role} must be an mx tensor, but is '{value.type}'")
+    error = value.type.error()
+    require(error is None, f"{role} has invalid type '{value.type}': {error}")
+    return value.type
+
+
+def float_tensor(value: Any, role: str, elements: Sequence[str] = FLOAT_TYPES) -> ir.RankedTensorType:
+    """Return the type of a value that must be a ranked tensor of floats, without encoding."""
+    type_ = value.type
+    named = f"{role} must be a ranked tensor of {' or '.join(elements)}, but is '{type_}'"
+    require(isinstance(type_, ir.RankedTensorType) and str(type_.element_type) in elements, named)
+    require(type_.encoding is None, f"{role} must not have an encoding, but is '{type_}'")
+    return type_
+
+
+def agree(*extents: int) -> bool:
+    """Tell whether extents can be equal at run time: all static ones are."""
+    dynamic = ir.ShapedType.get_dynamic_size()
+    return len({e for e in extents if e != dynamic}) <= 1

@@ -1,8 +1,7 @@
 """The lexical rules of MLIR text, as far as finding mx syntax in it needs them.
 
-`find` jumps over everything that cannot matter, which is most of a file and dozens of times faster than reading it token
-by token; `token_at`, `closing` and `type_end` look closely where an mx operation or type begins. All of them take time
-linear in the text they cover, and none recurses.
+`find` jumps over everything that cannot matter, which is most of a file; `token_at`, `closing` and `type_end` look
+closely where an mx operation or type begins. All of them take time linear in the text they cover, and none recurses.
 """
 
 import re

@@ -37,6 +37,9 @@ from mx_dialect.asm_table import (
 from mx_dialect.asm_types import TypeSyntaxError, is_storage, parse_custom, parse_storage
 from mx_dialect.diagnostics import Diagnostic, MxError
 
+# More would be about one mistake.
+MAX_ERRORS = 20
+
 _BLANK = " \t\r\n"
 _TENSOR = "!mx.tensor"
 
@@ -96,7 +99,7 @@ class _Reader:
         """Collect the edits of the whole text.
 
         Raises:
-            MxError: the first syntax error, and every distinct invalid type before it.
+            MxError: the first syntax error, and the distinct invalid types before it.
         """
         try:
             self._scan(0, len(self._text), operations=True)
@@ -129,7 +132,8 @@ class _Reader:
         if not name.startswith(PREFIX):
             following = token_at(self._text, token.end)
             if following.text == "=":
-                self._aliases[token.text] = token_at(self._text, following.end).text
+                meaning = token_at(self._text, following.end).text
+                self._aliases[token.text] = self._aliases.get(meaning, meaning)
             return token.end
         if name not in self._types:
             raise _Failure(token.start, unknown_type(name))
@@ -161,16 +165,22 @@ class _Reader:
         try:
             spec = parse_custom(body, self._aliases) if custom else parse_storage(body)
         except TypeSyntaxError as error:
-            self._invalid.append(self._source.diagnostic(start, str(error)))
+            self._report(start, str(error))
             return None
         if spec is None:
             # Storage spelling in disguise (aliases, hexadecimal numbers) is checked when MLIR has parsed it.
             return None
         error = spec.error()
         if error is not None:
-            self._invalid.append(self._source.diagnostic(start, f"invalid type '{spec.custom()}': {error}"))
+            self._report(start, f"invalid type '{spec.custom()}': {error}")
             return None
         return spec.storage() if custom else None
+
+    def _report(self, start: int, message: str) -> None:
+        """Note an invalid type and go on, up to a number of them."""
+        self._invalid.append(self._source.diagnostic(start, message))
+        if len(self._invalid) == MAX_ERRORS:
+            raise MxError.of(*self._invalid)
 
     # Operations
 

@@ -6,7 +6,7 @@ Both come from the classes themselves, so that a new operation or type needs no 
 from typing import Any, NamedTuple
 
 from mx_dialect._mlir import ext
-from mx_dialect.dialect import Mx
+from mx_dialect.dialect import Mx, define
 from mx_dialect.passes import nearest
 
 PREFIX = f"{Mx.DIALECT_NAMESPACE}."
@@ -21,13 +21,13 @@ class Arity(NamedTuple):
 
 def operation_table() -> dict[str, Arity]:
     """Return the arity of every mx operation by its full name."""
-    _define()
+    define()
     return {op.OPERATION_NAME: _arity(op) for op in Mx.operations}
 
 
 def type_names() -> list[str]:
     """Return the full names of the mx types, without the exclamation mark."""
-    _define()
+    define()
     return [str(type_.type_name) for type_ in Mx.types]
 
 
@@ -43,11 +43,6 @@ def unknown_type(name: str) -> str:
     known = sorted(f"!{n}" for n in type_names())
     hint = nearest(f"!{name}", known) or f"; the mx types are {', '.join(known)}"
     return f"unknown type '!{name}'{hint}"
-
-
-def _define() -> None:
-    """Import the modules whose classes attach themselves to the dialect."""
-    from mx_dialect import ops, types  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
 
 def _arity(operation: Any) -> Arity:

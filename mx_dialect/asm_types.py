@@ -79,7 +79,7 @@ def _shape(text: str) -> tuple[tuple[int | None, ...], str]:
         raise TypeSyntaxError(f"expected shape and element type such as 32x64xf8E4M3FN, but found '{text.strip()}'")
     for long in re.findall(r"\d{19,}", text):
         _integer("extent", long)
-    return split_shape(text)
+    return split_shape("".join(text.split()))
 
 
 def _integer(what: str, text: str) -> int:
@@ -97,11 +97,8 @@ def _brief(text: str) -> str:
 
 
 def _resolve(name: str, aliases: Mapping[str, str]) -> str:
-    """Follow type aliases to the type they stand for."""
-    followed: set[str] = set()
-    while name.startswith("!"):
-        if name in followed or name not in aliases:
-            raise TypeSyntaxError(f"'{name}' is not an alias of an element or scale type defined above")
-        followed.add(name)
-        name = aliases[name]
-    return name
+    """Return the type that a name or an alias stands for."""
+    resolved = aliases.get(name, name)
+    if resolved.startswith("!"):
+        raise TypeSyntaxError(f"'{name}' is not an alias of an element or scale type defined above")
+    return resolved

@@ -19,6 +19,7 @@ _BUILTIN = {
     "mx-assert-to-status": "mx_dialect.transforms.mx_assert_to_status",
     "mx-canonicalize": "mx_dialect.transforms.mx_canonicalize",
     "mx-check-lowered": "mx_dialect.transforms.mx_check_lowered",
+    "mx-conversions-to-linalg": "mx_dialect.transforms.mx_conversions_to_linalg",
     "mx-expand-copies": "mx_dialect.transforms.mx_expand_copies",
     "mx-expand-k": "mx_dialect.transforms.mx_expand_k",
     "mx-expand-narrow-floats": "mx_dialect.transforms.mx_expand_narrow_floats",

@@ -23,20 +23,24 @@ class Pipeline:
 
 TO_LINALG = (
     "mx-to-linalg",
-    # Arithmetic on whole tensors has no bufferization of its own.
-    "convert-elementwise-to-linalg",
     # Before anything that folds: MLIR folds the extension of scale code 255, NaN, to infinity.
+    "mx-conversions-to-linalg",
     "mx-expand-narrow-floats",
+    # Arithmetic on whole tensors has no bufferization of its own. This folds.
+    "convert-elementwise-to-linalg",
 )
 
 VECTORIZE = (
+    # mx-vectorize knows linalg.generic only.
     "linalg-generalize-named-ops",
     # The vectorizer takes projected permutations only, not `k floordiv 32`.
     "mx-expand-k",
+    # On tensors, where tiles and their producers are values: no aliasing to disprove.
     "mx-vectorize",
     # Accumulators stay in registers while reductions run, and what a loop does not change is read before it.
     "loop-invariant-subset-hoisting",
     "loop-invariant-code-motion",
+    # Reductions of vectors to numbers, in the one form that LLVM has.
     "func.func(lower-vector-multi-reduction{lowering-strategy=inner-reduction})",
 )
 
@@ -64,26 +68,32 @@ TO_LLVM = (
     "func.func(promote-buffers-to-stack{max-alloc-size-in-bytes=4096 max-rank-of-allocated-memref=8})",
     # Every buffer that is not returned is freed; what is returned belongs to the caller.
     "buffer-deallocation-pipeline",
+    # The copies that this needed, of arguments that are returned by some path only, are allocations and memref.copy.
     "convert-bufferization-to-memref",
     # MLIR copies buffers with strides by calling its C runtime, which is not at hand.
     "mx-expand-copies",
+    # Those copies, and all that was not vectorized.
     "convert-linalg-to-loops",
     # Vector transfers need memrefs they can index, and only those of rank one have instructions.
     "fold-memref-alias-ops",
     "func.func(convert-vector-to-scf{full-unroll=1})",
+    # Fewer operations to convert; index computations that became equal are shared.
     "canonicalize",
     "cse",
+    # Indices become arithmetic.
     "lower-affine",
     # Ceiling and floor divisions; bf16, whose x86 instructions flush subnormals.
     "arith-expand{include-bf16=1}",
+    # Nothing below needs loops to be loops.
     "convert-scf-to-cf",
     # Asserts lie directly in function bodies from here on, and would become calls of abort.
     "mx-assert-to-status",
     # Views become arithmetic on offsets and strides, in affine.apply.
     "expand-strided-metadata",
     "lower-affine",
+    # From here on one dialect after the other becomes LLVM's; math while it is on vectors of MLIR.
     "convert-math-to-llvm",
-    # What LLVM does not know either calls the C library's function, for each element of a vector.
+    # What LLVM has no instruction or intrinsic for calls the C library's function, for each element of a vector.
     "convert-math-to-libm",
     # Sums of vectors may be reordered: any order is within the error bound of a dot product.
     "convert-vector-to-llvm{reassociate-fp-reductions=1}",
@@ -93,7 +103,9 @@ TO_LLVM = (
     "convert-func-to-llvm",
     "convert-cf-to-llvm",
     "convert-ub-to-llvm",
+    # The conversions met through casts, which cancel now.
     "reconcile-unrealized-casts",
+    # Not for LLVM, which optimizes on its own, but for whoever reads the result.
     "canonicalize",
     "cse",
     # The conversions above report success whatever they leave behind.
@@ -126,7 +138,11 @@ def names() -> list[str]:
 
 
 register_pipeline(
-    Pipeline("mx-bufferize", "Turn tensors into buffers, kernels updating their outs in place", BUFFERIZE)
+    Pipeline(
+        "mx-bufferize",
+        "Turn tensors into buffers, updated in place where possible (mx-expand-narrow-floats first: this folds)",
+        BUFFERIZE,
+    )
 )
 register_pipeline(
     Pipeline("mx-lower-to-llvm", "Lower mx and linalg on tensors to LLVM, in loops", (*TO_BUFFERS, *TO_LLVM))

@@ -1,4 +1,4 @@
-"""What the verifiers of mx operations share: rules that say what they require, and one diagnostic for the first broken."""
+"""What the verifiers of mx operations share: rules that say what they require; one diagnostic for the first broken."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -34,14 +34,24 @@ def verifier(rules: Callable[[Any], None]) -> Callable[[Any], bool]:
 
 
 def _has_all_parts(op: Any) -> bool:
-    """Tell whether an operation has as many operands and results as it declares."""
-    operands, _, results, _ = ext.partition_fields(op._fields)
-    return _fits(op.operation.operands, operands) and _fits(op.operation.results, results)
+    """Tell whether an operation has the operands, results and attributes that it declares."""
+    operands, declared_attributes, results, _ = ext.partition_fields(op._fields)
+    attributes = op.operation.attributes
+    return (
+        all(attribute.name in attributes for attribute in declared_attributes)
+        and _fits(op.operation.operands, operands, attributes, "operandSegmentSizes")
+        and _fits(op.operation.results, results, attributes, "resultSegmentSizes")
+    )
 
 
-def _fits(values: Sequence[Any], declared: Sequence[Any]) -> bool:
-    single = sum(field.variadicity.name == "single" for field in declared)
-    return len(values) == single if single == len(declared) else len(values) >= single
+def _fits(values: Sequence[Any], declared: Sequence[Any], attributes: Any, segment_sizes: str) -> bool:
+    if all(field.variadicity.name == "single" for field in declared):
+        return len(values) == len(declared)
+    if segment_sizes not in attributes or not isinstance(attributes[segment_sizes], ir.DenseI32ArrayAttr):
+        return False
+    sizes = list(attributes[segment_sizes])
+    singles = [size for size, field in zip(sizes, declared, strict=False) if field.variadicity.name == "single"]
+    return len(sizes) == len(declared) and sum(sizes) == len(values) and set(singles) <= {1} and min(sizes) >= 0
 
 
 def require(condition: bool, rule: str) -> None:

@@ -53,8 +53,9 @@ def _refuse(fold: FoldScaleOp, what: str, use: Any) -> Exception:
     note: Diagnostic = at(use, "note", f"the tensor itself is needed here, by '{use.name}'")
     return error_at(
         fold,
-        f"'mx.fold_scale' op cannot put {what} into the scales: only a constant power of two fits there, and only in f8E8M0FNU; "
-        "dequantize the tensor first, or keep the fold next to the matmul or dequantize that uses it",
+        f"'mx.fold_scale' op cannot put {what} into the scales: only a constant power of two fits there,"
+        " and only in f8E8M0FNU; dequantize the tensor first, or keep the fold next to the matmul or dequantize that"
+        " uses it",
         (note,),
     )
 

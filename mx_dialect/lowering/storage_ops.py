@@ -5,11 +5,10 @@ is split into groups, and a byte gathers the bits of every code of its group, or
 reduction by `or`.
 """
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from mx_dialect._mlir import arith, cf, ir, linalg, rewrite
-from mx_dialect.formats import ElementFormat
 from mx_dialect.generics import (
     PARALLEL,
     REDUCTION,
@@ -28,96 +27,84 @@ from mx_dialect.storage_ops import PackOp, UnpackOp, format_of
 def lower_pack(op: PackOp, rewriter: rewrite.PatternRewriter) -> None:
     with rewriter.ip, op.location:
         fmt = format_of(op)
-        mask = (1 << fmt.bits) - 1
-
-        def bits_of_code(code: Any, code_index: Any, byte_index: Any) -> Any:
-            """Return the bits that a code contributes to a byte: its place in the group, moved to the byte's."""
-            kept = arith.andi(code, _constant(code.type, mask))
-            return _moved(kept, fmt, code_index, fmt.bits, byte_index, 8)
-
-        packed = _regrouped(op.codes, op.packed.type, fmt, fmt.codes_per_group, fmt.bytes_per_group, bits_of_code)
+        codes = _Places(fmt.codes_per_group, fmt.bits)
+        packed = _regrouped(op.codes, op.packed.type, codes, _Places(fmt.bytes_per_group, 8))
     rewriter.replace_op(op, [packed])
 
 
 def lower_unpack(op: UnpackOp, rewriter: rewrite.PatternRewriter) -> None:
     with rewriter.ip, op.location:
         fmt = format_of(op)
-        mask = (1 << fmt.bits) - 1
-
-        def bits_of_byte(byte: Any, byte_index: Any, code_index: Any) -> Any:
-            """Return the bits that a byte contributes to a code."""
-            moved = _moved(byte, fmt, byte_index, 8, code_index, fmt.bits)
-            return arith.andi(moved, _constant(moved.type, mask))
-
-        codes = _regrouped(op.packed, op.codes.type, fmt, fmt.bytes_per_group, fmt.codes_per_group, bits_of_byte)
-    rewriter.replace_op(op, [codes])
+        codes = _Places(fmt.codes_per_group, fmt.bits)
+        unpacked = _regrouped(op.packed, op.codes.type, _Places(fmt.bytes_per_group, 8), codes)
+    rewriter.replace_op(op, [unpacked])
 
 
-def _moved(
-    value: Any, fmt: ElementFormat, source_index: Any, source_bits: int, target_index: Any, target_bits: int
-) -> Any:
-    """Return an i8, the `source_index`-th of its width in a group, moved to where the `target_index`-th begins.
+@dataclass(frozen=True)
+class _Places:
+    """The entries of a group: how many, and how many bits of it each of them is."""
 
-    Bits outside the target are cut off. A group of one byte is shifted as i8, a larger one as i32.
-    """
-    i8 = ir.IntegerType.get_signless(8)
-    wide = i8 if fmt.bytes_per_group == 1 else ir.IntegerType.get_signless(32)
-    if wide != i8:
-        value = arith.extui(wide, value)
-    if source_index is not None:
-        value = arith.shli(value, _bit_offset(source_index, source_bits, wide))
-    if target_index is not None:
-        value = arith.shrui(value, _bit_offset(target_index, target_bits, wide))
-    return value if wide == i8 else arith.trunci(i8, value)
+    count: int
+    width: int
 
+    @property
+    def mask(self) -> int:
+        return (1 << self.width) - 1
 
-def _bit_offset(index: Any, bits: int, type_: Any) -> Any:
-    return arith.muli(arith.index_cast(type_, index), _constant(type_, bits))
+    def offsets(self, type_: Any) -> Any:
+        """Return a constant tensor of the bits before each entry."""
+        values = [ir.IntegerAttr.get(type_, i * self.width) for i in range(self.count)]
+        tensor_type = ir.RankedTensorType.get([self.count], type_)
+        return arith.constant(tensor_type, ir.DenseElementsAttr.get(values, tensor_type))
 
 
-def _constant(type_: Any, value: int) -> Any:
-    return arith.constant(type_, value)
+def _regrouped(source: Any, result_type: Any, given: _Places, wanted: _Places) -> Any:
+    """Return a tensor whose last axis has the `wanted` entries of each group for the `given` ones of the source.
 
-
-def _regrouped(
-    source: Any,
-    result_type: Any,
-    fmt: ElementFormat,
-    source_count: int,
-    target_count: int,
-    bits: Callable[[Any, Any, Any], Any],
-) -> Any:
-    """Return a tensor whose last axis has `target_count` entries for each `source_count` of the source's.
-
-    `bits(entry, source index, target index)` gives what an entry contributes; an index is None where the count is 1.
+    Loops: the leading axes, the group, then the wanted and the given place in it where there are several. The bits
+    before each place are read from constants, which vectorize, where an index of the loop would not.
     """
     axis = source.type.rank - 1
-    _assert_whole_groups(source, axis, source_count)
+    _assert_whole_groups(source, axis, given.count)
     i8 = ir.IntegerType.get_signless(8)
-    groups = divided(extent(source, axis), source_count)
-    leading = [*(extent(source, i) for i in range(axis)), groups]
-    # Loops: the leading axes, the group, then the target's and the source's place in it where there are several.
+    wide = i8 if given.count * given.width == 8 else ir.IntegerType.get_signless(32)
+    sizes = [*(extent(source, i) for i in range(axis)), divided(extent(source, axis), given.count)]
     loops = axis + 1
-    target_at = loops if target_count > 1 else None
-    loops += target_count > 1
-    source_at = loops if source_count > 1 else None
-    loops += source_count > 1
-    all_dims = dims(loops)
-    before = all_dims[: axis + 1]
-    source_access = before if source_at is None else [*before, all_dims[source_at]]
-    target_access = before if target_at is None else [*before, all_dims[target_at]]
-    split = source if source_at is None else expand(source, axis, source_count)
-    sizes = leading if target_at is None else [*leading, target_count]
+    inputs, accesses = [source], [list(range(loops))]
+    target = list(range(loops))
+    iterators = [PARALLEL] * loops
+    shifts: list[Any] = []
+    for places, kind, shift in ((wanted, PARALLEL, arith.shrui), (given, REDUCTION, arith.shli)):
+        if places.count == 1:
+            continue
+        if places is wanted:
+            target.append(loops)
+            sizes.append(wanted.count)
+        else:
+            inputs[0] = expand(source, axis, given.count)
+            accesses[0].append(loops)
+        inputs.append(places.offsets(wide))
+        accesses.append([loops])
+        iterators.append(kind)
+        shifts.append(shift)
+        loops += 1
+
+    def body(entry: Any, *rest: Any) -> Any:
+        *amounts, so_far = rest
+        bits = arith.andi(entry, arith.constant(i8, given.mask)) if given.width < 8 else entry
+        bits = bits if wide == i8 else arith.extui(wide, bits)
+        # First to its place in the group, then to where the wanted entry begins.
+        for shift, amount in reversed(list(zip(shifts, amounts, strict=True))):
+            bits = shift(bits, amount)
+        bits = bits if wide == i8 else arith.trunci(i8, bits)
+        bits = arith.andi(bits, arith.constant(i8, wanted.mask)) if wanted.width < 8 else bits
+        return arith.ori(so_far, bits)
+
     zeros = linalg.fill(arith.constant(i8, 0), outs=[empty(sizes, i8)])
-
-    def body(entry: Any, so_far: Any) -> Any:
-        places = [None if at is None else linalg.IndexOp(at).result for at in (source_at, target_at)]
-        return arith.ori(so_far, bits(entry, *places))
-
-    iterators = [REDUCTION if i == source_at else PARALLEL for i in range(loops)]
-    maps = [affine_map(loops, source_access), affine_map(loops, target_access)]
-    result = generic([split], zeros, maps, iterators, body)
-    return result if target_at is None else collapse(result, axis, result_type)
+    all_dims = dims(loops)
+    maps = [affine_map(loops, [all_dims[i] for i in access]) for access in (*accesses, target)]
+    result = generic(inputs, zeros, maps, iterators, body)
+    return result if wanted.count == 1 else collapse(result, axis, result_type)
 
 
 def _assert_whole_groups(source: Any, axis: int, count: int) -> None:

@@ -10,53 +10,51 @@ becomes
 so that f is evaluated once for each (m, k). The schedule then computes %1 in tiles, just before they are read.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from mx_dialect._mlir import ir, linalg, tensor
+from mx_dialect._mlir import ir
+from mx_dialect.generics import PARALLEL, REDUCTION, affine_map, empty, generic
 from mx_dialect.transforms.structured import Structured
 from mx_dialect.transforms.vector_plan import Precomputed
 
-_PARALLEL = "#linalg.iterator_type<parallel>"
-
 
 def move_out(structured: Structured, values: Sequence[Precomputed]) -> tuple[Any, list[Any]]:
-    """Replace an operation by one that reads `values` as further inputs; return it and the operations before it.
+    """Replace an operation of one output by one that reads `values` as further inputs.
 
-    The new operations are made at the old one's place and location; the old one is erased.
+    Returns the new operation and those that compute the values, which are made before it, all at the old one's
+    location. The old operation is erased.
     """
     op = structured.op
     if not values:
         return op, []
     with ir.InsertionPoint(op), op.location:
-        producers = [_producer(structured, item) for item in values]
-        consumer = _consumer(structured, values, [producer.results[0] for producer in producers])
-    for old, new in zip(op.results, consumer.results, strict=True):
-        old.replace_all_uses_with(new)
+        computed = [_producer(structured, item) for item in values]
+        result = _consumer(structured, values, computed)
+    op.results[0].replace_all_uses_with(result)
     op.erase()
-    return consumer, producers
+    return result.owner.operation, [value.owner.operation for value in computed]
 
 
 def _producer(structured: Structured, item: Precomputed) -> Any:
-    """Make the operation that computes one value over the loops it depends on."""
+    """Make the operation that computes one value over the loops it depends on; return its result."""
     body = structured.body
     ops = body.needed_for([item.value])
     operands = body.inputs_read(ops)
     numbering = {loop: number for number, loop in enumerate(item.loops)}
-    sizes = [structured.extents[loop] for loop in item.loops]
-    return _generic(
-        inputs=[structured.op.operands[i] for i in operands],
-        outputs=[tensor.EmptyOp(sizes, item.value.type).result],
-        maps=[*(_map(structured.maps[i], numbering) for i in operands), _map(item.loops, numbering)],
-        iterator_types=[_PARALLEL] * len(item.loops),
-        emit=lambda arguments: _clone(
-            ops, dict(zip([body.arguments[i] for i in operands], arguments, strict=False)), [item.value]
+    return generic(
+        [structured.op.operands[i] for i in operands],
+        empty([structured.extents[loop] for loop in item.loops], item.value.type),
+        [*(_map(structured.maps[i], numbering) for i in operands), _map(item.loops, numbering)],
+        [PARALLEL] * len(item.loops),
+        lambda *scalars: _clone(
+            ops, dict(zip([body.arguments[i] for i in operands], scalars[:-1], strict=True)), item.value
         ),
     )
 
 
 def _consumer(structured: Structured, values: Sequence[Precomputed], computed: Sequence[Any]) -> Any:
-    """Make the operation that reads computed values instead of computing them."""
+    """Make the operation that reads computed values instead of computing them; return its result."""
     body = structured.body
     given = [item.value for item in values]
     ops = body.needed_for(body.yielded, given)
@@ -64,55 +62,32 @@ def _consumer(structured: Structured, values: Sequence[Precomputed], computed: S
     moved = {*body.inputs_read(body.ops)} - {*body.inputs_read(ops, body.yielded)}
     operands = [i for i in structured.inputs if i not in moved]
     numbering = {loop: loop for loop in structured.loops}
-    outputs = range(structured.input_count, len(structured.maps))
-    replaced = [*(body.arguments[i] for i in operands), *given, *(body.arguments[i] for i in outputs)]
-    return _generic(
-        inputs=[*(structured.op.operands[i] for i in operands), *computed],
-        outputs=[structured.op.operands[i] for i in outputs],
-        maps=[
+    replaced = [*(body.arguments[i] for i in operands), *given, body.arguments[-1]]
+    return generic(
+        [*(structured.op.operands[i] for i in operands), *computed],
+        structured.op.operands[len(structured.maps) - 1],
+        [
             *(_map(structured.maps[i], numbering) for i in operands),
             *(_map(item.loops, numbering) for item in values),
-            *(_map(structured.maps[i], numbering) for i in outputs),
+            _map(structured.maps[-1], numbering),
         ],
-        iterator_types=[str(kind) for kind in structured.op.attributes["iterator_types"]],
-        emit=lambda arguments: _clone(ops, dict(zip(replaced, arguments, strict=True)), body.yielded),
+        [REDUCTION if loop in structured.reductions else PARALLEL for loop in structured.loops],
+        lambda *scalars: _clone(ops, dict(zip(replaced, scalars, strict=True)), body.yielded[0]),
     )
 
 
 def _map(loops: Sequence[int | None], numbering: dict[int, int]) -> Any:
-    results = [
-        ir.AffineExpr.get_constant(0) if loop is None else ir.AffineExpr.get_dim(numbering[loop]) for loop in loops
-    ]
-    return ir.AffineMapAttr.get(ir.AffineMap.get(len(numbering), 0, results))
+    return affine_map(
+        len(numbering),
+        [ir.AffineExpr.get_constant(0) if loop is None else ir.AffineExpr.get_dim(numbering[loop]) for loop in loops],
+    )
 
 
-def _generic(
-    inputs: Sequence[Any],
-    outputs: Sequence[Any],
-    maps: Sequence[Any],
-    iterator_types: Sequence[str],
-    emit: Callable[[Sequence[Any]], Sequence[Any]],
-) -> Any:
-    """Make a linalg.generic whose body is what `emit` makes of the block's arguments, yielding what it returns."""
-    op = linalg.GenericOp(
-        [value.type for value in outputs],
-        inputs,
-        outputs,
-        ir.ArrayAttr.get(maps),
-        ir.ArrayAttr.get([ir.Attribute.parse(kind) for kind in iterator_types]),
-    ).operation
-    scalars = [getattr(value.type, "element_type", value.type) for value in (*inputs, *outputs)]
-    block = op.regions[0].blocks.append(*scalars, arg_locs=[op.location] * len(scalars))
-    with ir.InsertionPoint(block):
-        linalg.YieldOp(emit(block.arguments))
-    return op
-
-
-def _clone(ops: Sequence[Any], replaced: dict[Any, Any], wanted: Sequence[Any]) -> list[Any]:
+def _clone(ops: Sequence[Any], replaced: dict[Any, Any], wanted: Any) -> Any:
     """Copy scalar operations, reading `replaced` values in place of the old ones; return what became of `wanted`."""
     for op in ops:
         copy = op.clone()
         for number, value in enumerate(op.operands):
             copy.operands[number] = replaced.get(value, value)
         replaced.update(zip(op.results, copy.results, strict=True))
-    return [replaced.get(value, value) for value in wanted]
+    return replaced.get(wanted, wanted)

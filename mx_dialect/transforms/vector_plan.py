@@ -12,11 +12,11 @@ from typing import Any
 from mx_dialect._mlir import ir
 from mx_dialect.transforms.structured import Loops, Structured, is_whole_bytes
 
-VECTORS_PER_ROW = 2
-ROWS = 8
+_VECTORS_PER_ROW = 2
+_ROWS = 8
 
 # Precomputed operands that every row reads are kept within a level-2 cache.
-PANEL_BYTES = 256 * 1024
+_PANEL_BYTES = 256 * 1024
 
 # Operations that combine the lanes of a vector into one number, and about how many instructions that takes.
 _LANE_COMBINERS = frozenset(
@@ -87,7 +87,7 @@ def _plan_with(structured: Structured, lanes: int, lane_count: int) -> Plan:
         for d in structured.loops
         if structured.extents[d] > 1 and d not in structured.reductions and d not in (lanes, rows)
     )
-    if not structured.reductions:
+    if not structured.reductions or len(structured.maps) > structured.input_count + 1:
         return Plan(lanes, rows, outer)
     found = _precomputed(structured, lanes, rows)
     return Plan(lanes, rows, outer, found, _panel(structured, lanes, found, lane_count))
@@ -95,7 +95,7 @@ def _plan_with(structured: Structured, lanes: int, lane_count: int) -> Plan:
 
 def lane_tile(extent: int, lane_count: int) -> int | None:
     """Return how many iterations of the lanes' loop a vector runs, None when the loop must be split first."""
-    wide = VECTORS_PER_ROW * lane_count
+    wide = _VECTORS_PER_ROW * lane_count
     if extent % wide == 0:
         return wide
     return extent if extent <= lane_count else None
@@ -103,21 +103,21 @@ def lane_tile(extent: int, lane_count: int) -> int | None:
 
 def row_tile(extent: int) -> int | None:
     """Return how many rows run together, None when the loop must be split first."""
-    if extent % ROWS == 0:
-        return ROWS
-    return extent if extent < ROWS else None
+    if extent % _ROWS == 0:
+        return _ROWS
+    return extent if extent < _ROWS else None
 
 
 def split_point(structured: Structured, chosen: Plan, lane_count: int) -> tuple[int, int] | None:
     """Return the loop to split and the iterations of the first part, None when tiles cover all loops exactly."""
     extent = structured.extents[chosen.lanes]
     if lane_tile(extent, lane_count) is None:
-        wide = VECTORS_PER_ROW * lane_count
+        wide = _VECTORS_PER_ROW * lane_count
         return chosen.lanes, extent // wide * wide or lane_count
     if chosen.rows is not None:
         extent = structured.extents[chosen.rows]
         if row_tile(extent) is None:
-            return chosen.rows, extent // ROWS * ROWS
+            return chosen.rows, extent // _ROWS * _ROWS
     return None
 
 
@@ -147,7 +147,7 @@ def _combines_lanes(structured: Structured) -> bool:
 def _cost(structured: Structured, chosen: Plan, lane_count: int) -> float:
     """Return about how many instructions an iteration takes, what is precomputed included."""
     body, lanes = structured.body, chosen.lanes
-    full = VECTORS_PER_ROW * lane_count
+    full = _VECTORS_PER_ROW * lane_count
     width = min(structured.extents[lanes], full)
     ready = [item.value for item in chosen.precomputed]
     steps = body.needed_for(body.yielded, ready)
@@ -220,7 +220,7 @@ def _level(structured: Structured, loops: Loops, lanes: int, rows: int | None) -
 
 
 def _panel(structured: Structured, lanes: int, precomputed: tuple[Precomputed, ...], lane_count: int) -> int | None:
-    """Return the widest panel of whole vectors that divides the lanes' loop and keeps to PANEL_BYTES; None for all."""
+    """Return the widest panel of whole vectors that divides the lanes' loop and keeps to _PANEL_BYTES; None for all."""
     sizes = [
         structured.iterations(set(p.loops) - {lanes}) * p.value.type.width // 8
         for p in precomputed
@@ -231,7 +231,7 @@ def _panel(structured: Structured, lanes: int, precomputed: tuple[Precomputed, .
     if not sizes or tile is None or lanes in structured.reductions:
         return None
     count = extent // tile
-    fitting = max(PANEL_BYTES // (sum(sizes) * tile), 1)
+    fitting = max(_PANEL_BYTES // (sum(sizes) * tile), 1)
     widest = max(n for n in range(1, count + 1) if count % n == 0 and n <= fitting)
     return None if widest == count else widest * tile
 

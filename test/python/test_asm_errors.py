@@ -114,6 +114,11 @@ def test_every_distinct_bad_type_is_reported_once(context):
     assert [(d.line, d.column) for d in found] == [(1, 22), (1, 24 + len(one))]
 
 
+def test_the_number_of_bad_types_reported_is_limited(context):
+    types = ", ".join(f"!mx.tensor<32xi8, block_size = {n}, scale_type = f8E8M0FNU>" for n in range(33, 63))
+    assert len(failure(f"func.func private @f({types})", context).diagnostics) == 20
+
+
 def test_a_misspelt_type_name(context):
     text, line, column = marked(f"func.func private @f(§!mx.tenser{BODY})")
     (found,) = failure(text, context).diagnostics

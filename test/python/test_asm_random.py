@@ -471,6 +471,24 @@ HOSTILE = {
     "quote": 'mx. "' + "\\" * N,
     "blanks": " " * N + "mx.compose",
     "inside a comment": "// mx" + " " * N + "\nmx.compose",
+    "blank body": "!mx.tensor<2xi8"
+    + " " * N
+    + ", block_size"
+    + " " * N
+    + "= 2, scale_type = f8E8M0FNU"
+    + " " * N
+    + ">",
+    "blank shape": "!mx.tensor<2" + " " * N + ">",
+    "commented body": "!mx.tensor<2xi8" + " // c\n" * N + ">",
+    "commented operation": "mx.decompose" + " // c\n" * N + "%a :" + " // c\n" * N + "i32",
+    "closed digits": "!mx.tensor<" + "9" * N + ">",
+    "storage": "!mx.tensor<tensor<" + "2x" * N + "i8>, 2 : i64" + " " * N + ">",
+    "alias chain": "!a0 = i8\n"
+    + "".join(
+        f"!a{i + 1} = !a{i}\n!mx.tensor<2x!a{i}, block_size = 2, scale_type = f8E8M0FNU>\n" for i in range(20_000)
+    ),
+    "bad types": "".join(f"!mx.tensor<2xi{i}, block_size = 2, scale_type = f8E8M0FNU>\n" for i in range(9, 50_000)),
+    "minus signs": ("-" + " " * 100) * 250 + "x" + "- " * N,
     "blank type": "!mx.tensor<" + " " * N,
     "dots": "mx." * N,
     "not operations": "= mx.a" * N,

@@ -102,16 +102,21 @@ def test_every_stage_is_one_element(name):
 # --- products ---
 
 
-@BOTH
+@pytest.mark.parametrize("quantized", ["a", "b", "ab"])
+def test_matmul_in_loops(quantized):
+    operands = Operands((), 7, 64, 5, quantized)
+    operands.check(run(matmul((), 7, 64, 5, quantized), operands.arrays, LOOPS))
+
+
 @pytest.mark.parametrize("quantized", ["a", "b", "ab"])
 @pytest.mark.parametrize(
     ("m", "k", "n"),
     [(16, 64, 64), (7, 64, 5), (19, 96, 53), (1, 64, 37), (33, 64, 1), (8, 32, 2)],
     ids=lambda size: str(size),
 )
-def test_matmul(pipeline, quantized, m, k, n):
+def test_matmul_in_vectors(quantized, m, k, n):
     operands = Operands((), m, k, n, quantized)
-    operands.check(run(matmul((), m, k, n, quantized), operands.arrays, pipeline))
+    operands.check(run(matmul((), m, k, n, quantized), operands.arrays, VECTORS))
 
 
 @BOTH
@@ -472,7 +477,7 @@ def generic_text(extents, reductions, inputs, output, steps, combiner):
       }}"""
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(operations())
 def test_any_operation_in_vectors(drawn):
     extents, reductions, inputs, output, steps, combiner, seed = drawn

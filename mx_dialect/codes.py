@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mx_dialect.diagnostics import MxError
-from mx_dialect.formats import E8M0, ELEMENT_FORMATS, ElementFormat
+from mx_dialect.formats import E8M0, ELEMENT_FORMATS, SCALE_FORMATS, ElementFormat, ScaleFormat
 
 Array: TypeAlias = npt.NDArray[Any]
 Bools: TypeAlias = npt.NDArray[np.bool_]
@@ -28,8 +28,6 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Singles: TypeAlias = npt.NDArray[np.float32]
 Doubles: TypeAlias = npt.NDArray[np.float64]
 Codes: TypeAlias = npt.NDArray[np.uint8]
-
-SCALE_DTYPE: np.dtype[Any] = np.dtype(getattr(ml_dtypes, E8M0.ml_dtype))
 
 
 def numpy_dtype(element_type: str) -> np.dtype[Any]:
@@ -39,6 +37,15 @@ def numpy_dtype(element_type: str) -> np.dtype[Any]:
         MxError: `element_type` is not in `formats.ELEMENT_FORMATS`.
     """
     return np.dtype(getattr(ml_dtypes, format_named(element_type).ml_dtype, np.int8))
+
+
+def scale_dtype(scale_type: str) -> np.dtype[Any]:
+    """Return the numpy dtype, of ml_dtypes, that holds one scale.
+
+    Raises:
+        MxError: `scale_type` is not in `formats.SCALE_FORMATS`.
+    """
+    return np.dtype(getattr(ml_dtypes, scale_format_named(scale_type).ml_dtype))
 
 
 def encode(x: npt.ArrayLike, element_type: str) -> Codes:
@@ -54,7 +61,7 @@ def encode(x: npt.ArrayLike, element_type: str) -> Codes:
     array = np.asarray(x)
     if array.dtype not in _LAYOUTS:
         raise MxError(f"encode takes float64, float32, float16 or bfloat16 values, not {array.dtype}")
-    return encode_bits(split(array), fmt, np.zeros((), np.int64))
+    return encode_bits(split(array), fmt, np.ones(()))
 
 
 def decode(codes: Array, element_type: str) -> Doubles:
@@ -67,14 +74,20 @@ def decode(codes: Array, element_type: str) -> Doubles:
     return _value_table(element_type)[element_codes(np.asarray(codes), fmt)]
 
 
-def decode_scale(codes: Array) -> Doubles:
-    """Return 2^(code - 127), or NaN for code 255, of float8_e8m0fnu values or their uint8 codes.
+def decode_scale(codes: Array, scale_type: str | None = None) -> Doubles:
+    """Return the exact value of each scale code: of f8E8M0FNU 2^(code - 127), and NaN for code 255.
+
+    `codes` has the dtype of its format, or uint8, which counts as f8E8M0FNU unless `scale_type` says otherwise.
 
     Raises:
         MxError: another dtype.
     """
-    code = scale_codes(np.asarray(codes))
-    return np.where(code == E8M0.nan_code, np.nan, np.ldexp(1.0, code.astype(np.int32) - E8M0.bias))
+    array = np.asarray(codes)
+    fmt = scale_format_of(array, scale_type)
+    code = array.view(np.uint8)
+    if not fmt.is_power_of_two:
+        return _value_table(fmt.mlir)[code]
+    return np.where(code == fmt.nan_code, np.nan, np.ldexp(1.0, code.astype(np.int32) - fmt.bias))
 
 
 @dataclass(frozen=True)
@@ -152,27 +165,39 @@ def _round(exponent: Ints, significand: Ints, mantissa_bits: int, min_exponent: 
     return (np.maximum(binades, 0) << mantissa_bits) + ((significand + below_half + kept_is_odd) >> shift)
 
 
-def encode_bits(bits: Bits, fmt: ElementFormat, shared_exponent: Ints) -> Codes:
-    """Return the code of each value / 2^shared_exponent, as `encode`; Inf needs a shared exponent of 0."""
-    exponent, significand = unpack(bits.magnitude, bits.layout)
+def _divide(exponent: Ints, significand: Ints, divisor: Doubles) -> tuple[Ints, Ints]:
+    """Return the quotient of numbers by positive divisors of at most 7 significant bits, cut off after 53 bits.
+
+    Its last bit is 1 if anything was cut off, so that `_round`, which keeps far fewer bits, sees no tie in it.
+    """
+    divisor_exponent, divisor_significand = unpack(split(divisor).magnitude, _DOUBLE)
+    narrow = divisor_significand >> (FRACTION_BITS - 6)
+    less = significand < (narrow << (FRACTION_BITS - 6))
+    quotient, remainder = np.divmod(significand << (6 + less), narrow)
+    return exponent - divisor_exponent - less, quotient | (remainder != 0)
+
+
+def encode_bits(bits: Bits, fmt: ElementFormat, divisor: Doubles) -> Codes:
+    """Return the code of each value / divisor, the exact quotient rounded once, as `encode`.
+
+    A divisor is positive, with at most 7 significant bits; Inf needs 1.
+    """
+    exponent, significand = _divide(*unpack(bits.magnitude, bits.layout), divisor)
     # MXINT8's magnitudes 0..127 are those of a float with six fraction bits whose normals begin at 1.
     min_exponent = 0 if fmt.is_integer else 1 - fmt.bias
-    magnitude = _round(exponent - shared_exponent, significand, fmt.mantissa_bits, min_exponent)
+    magnitude = _round(exponent, significand, fmt.mantissa_bits, min_exponent)
     code = np.minimum(magnitude, fmt.max_magnitude)
     negative = -code & 0xFF if fmt.is_integer else code | (1 << (fmt.bits - 1))
     is_nan = bits.magnitude > bits.layout.infinity
     return np.where(is_nan, fmt.nan_magnitude or 0, np.where(bits.sign, negative, code)).astype(np.uint8)
 
 
-def scaled_singles(codes: Codes, fmt: ElementFormat, exponent: Ints) -> Singles:
-    """Return the value of each code * 2^exponent, rounded once to float32, overflow to Inf, NaN positive."""
-    values = _value_table(fmt.mlir)
-    table = split(values)
-    table_exponent, table_significand = unpack(table.magnitude, table.layout)
-    scaled_exponent = table_exponent[codes] + exponent
-    magnitude = _round(scaled_exponent, table_significand[codes], _SINGLE.fraction_bits, 1 - _SINGLE.bias)
-    bits = np.minimum(magnitude, _SINGLE.infinity) | (table.sign[codes].astype(np.int64) << 31)
-    return np.where(np.isnan(values)[codes], _SINGLE_NAN, bits).astype(np.uint32).view(np.float32)
+def to_singles(x: Doubles) -> Singles:
+    """Return float64 values rounded once to float32, overflow to Inf, NaN positive; subnormals are never flushed."""
+    bits = split(x)
+    magnitude = _round(*unpack(bits.magnitude, bits.layout), _SINGLE.fraction_bits, 1 - _SINGLE.bias)
+    rounded = np.minimum(magnitude, _SINGLE.infinity) | (bits.sign.astype(np.int64) << 31)
+    return np.where(np.isnan(x), _SINGLE_NAN, rounded).astype(np.uint32).view(np.float32)
 
 
 @functools.cache
@@ -222,8 +247,24 @@ def element_codes(array: Array, fmt: ElementFormat) -> Codes:
     return codes
 
 
-def scale_codes(array: Array) -> Codes:
-    """Return a scale array as uint8 codes; `MxError` if its dtype is another."""
-    if array.dtype not in (SCALE_DTYPE, np.dtype(np.uint8)):
-        raise MxError(f"a scale array has dtype {E8M0.ml_dtype} or uint8, not {array.dtype}")
-    return array.view(np.uint8)
+def scale_format_named(scale_type: str) -> ScaleFormat:
+    """Return the row of a scale type; `MxError` if there is none."""
+    if scale_type not in SCALE_FORMATS:
+        raise MxError(f"'{scale_type}' is not a supported scale type; expected one of {', '.join(SCALE_FORMATS)}")
+    return SCALE_FORMATS[scale_type]
+
+
+def scale_format_of(scale: Array, scale_type: str | None = None) -> ScaleFormat:
+    """Return the format of a scale array: of its dtype, or for uint8 codes the one named, f8E8M0FNU if none is.
+
+    Raises:
+        MxError: the dtype is of no scale format, or not of the one named.
+    """
+    formats = SCALE_FORMATS.values() if scale_type is None else (scale_format_named(scale_type),)
+    for fmt in formats:
+        if scale.dtype == scale_dtype(fmt.mlir):
+            return fmt
+    if scale.dtype == np.uint8:
+        return E8M0 if scale_type is None else SCALE_FORMATS[scale_type]
+    known = ", ".join(fmt.ml_dtype for fmt in formats)
+    raise MxError(f"a scale array has dtype {known} or uint8, not {scale.dtype}")

@@ -19,26 +19,27 @@ import numpy.typing as npt
 from mx_dialect.codes import (
     FRACTION_BITS,
     FRACTION_MASK,
-    SCALE_DTYPE,
     Array,
     Bits,
+    Codes,
     Doubles,
     Singles,
     decode,
     decode_scale,
-    element_codes,
     encode,
     encode_bits,
     format_named,
     format_of_dtype,
     numpy_dtype,
-    scale_codes,
-    scaled_singles,
+    scale_dtype,
+    scale_format_named,
+    scale_format_of,
     split,
+    to_singles,
     unpack,
 )
 from mx_dialect.diagnostics import MxError
-from mx_dialect.formats import DEFAULT_ROUNDING, E8M0, rounding_threshold
+from mx_dialect.formats import DEFAULT_ROUNDING, E8M0, ElementFormat, ScaleFormat, rounding_threshold
 from mx_dialect.tensor_spec import TensorSpec
 
 __all__ = [
@@ -60,8 +61,9 @@ __all__ = [
 class BlockScaled(Protocol):
     """Any block-scaled array: `Quantized` here, `MxArray` of the JIT API.
 
-    `mantissa` has an element dtype (see `numpy_dtype`), `scale` is float8_e8m0fnu or its uint8 codes, with
-    scale.shape[axis] == mantissa.shape[axis] // block_size and all other extents equal.
+    `mantissa` has an element dtype (see `numpy_dtype`), `scale` that of a scale format (float8_e8m0fnu or
+    float8_e4m3fn; uint8 is taken as codes of the first), with scale.shape[axis] == mantissa.shape[axis] // block_size
+    and all other extents equal.
     """
 
     @property
@@ -88,7 +90,8 @@ class Quantized:
         return iter((self.mantissa, self.scale))
 
 
-# A matmul operand: a float array, a block-scaled array, or (mantissa, scale, block size), 32 if left out.
+# A matmul operand: a float array, a block-scaled array, or (mantissa, scale, block size), 32 if left out, with its
+# blocks along K.
 Operand: TypeAlias = Array | BlockScaled | tuple[Array, Array] | tuple[Array, Array, int]
 
 _INPUT_DTYPES = (np.dtype(np.float32), np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
@@ -100,6 +103,7 @@ def quantize(
     block_size: int = 32,
     axis: int = -1,
     rounding: str = DEFAULT_ROUNDING,
+    scale_type: str = E8M0.mlir,
 ) -> Quantized:
     """Quantize a float32, float16 or bfloat16 array of rank >= 1 to blocks of `block_size` along `axis`.
 
@@ -115,86 +119,124 @@ def quantize(
 
     `rceil` never saturates, except that MXINT8 does above 127/64 * 2^127, where the exponent is clamped.
 
+    With f8E4M3FN scales (NVFP4: f4E2M1FN in blocks of 16) the scale is amax / max_normal rounded to nearest, ties to
+    even, and clamped to the scale's positive normal values, 2^-6..448; an all-zero block gets 2^-6. Elements are the
+    exact x / scale, rounded once and saturated. There is no choice of rounding; special blocks are as above, with the
+    scale's NaN.
+
     Raises:
-        MxError: another dtype, an unknown element type or rounding, a block size that is no power of two, an
-            axis that is out of range or whose extent is not a multiple of the block size.
+        MxError: another dtype, an unknown element or scale type, an unknown rounding or one with f8E4M3FN scales, a
+            block size that is no power of two, an axis that is out of range or whose extent is not a multiple of the
+            block size.
     """
     array = _require_float(x, "quantize")
-    fmt = format_named(element_type)
-    spec = _spec(array.shape, element_type, block_size, axis)
-    try:
-        threshold = rounding_threshold(fmt, rounding)
-    except ValueError as error:
-        raise MxError(str(error)) from None
-
+    fmt, scale_format = format_named(element_type), scale_format_named(scale_type)
+    spec = _spec(array.shape, element_type, block_size, axis, scale_type)
     bits: Bits = split(_blocked(array, spec))
     within = spec.axis + 1
-    largest = bits.magnitude.max(axis=within, keepdims=True)
-    special = largest >= bits.layout.infinity
+    largest = Bits(np.zeros((), np.bool_), bits.magnitude.max(axis=within, keepdims=True), bits.layout)
+    special = largest.magnitude >= bits.layout.infinity
 
-    exponent, significand = unpack(largest, bits.layout)
-    round_up = (significand & FRACTION_MASK) > (threshold << (FRACTION_BITS - 23))
-    # A zero block's exponent lies below every other (see unpack), so that the clamp gives it code 0.
-    shared = np.clip(exponent - fmt.emax + round_up, E8M0.min_exponent, E8M0.max_exponent)
-    scale_code = np.where(special, E8M0.nan_code, shared + E8M0.bias).astype(np.uint8)
-    codes = encode_bits(bits, fmt, np.where(special, 0, shared))
+    if scale_format.is_power_of_two:
+        scale_code = _shared_exponents(largest, fmt, scale_format, rounding)
+    else:
+        require_no_rounding(rounding, scale_type)
+        scale_code = _rounded_scales(largest, fmt, scale_format)
+    codes = encode_bits(bits, fmt, np.where(special, 1, decode_scale(scale_code, scale_type)))
 
     return Quantized(
         codes.reshape(array.shape).view(numpy_dtype(element_type)),
-        scale_code.squeeze(within).view(SCALE_DTYPE),
+        np.where(special, np.uint8(scale_format.nan_code), scale_code).squeeze(within).view(scale_dtype(scale_type)),
         spec.block_size,
         spec.axis,
         element_type,
     )
 
 
+def require_no_rounding(rounding: str, scale_type: str) -> None:
+    """Refuse a rounding mode other than the default with scales that are no powers of two.
+
+    Raises:
+        MxError: there is one.
+    """
+    if rounding != DEFAULT_ROUNDING:
+        raise MxError(f"rounding='{rounding}' chooses a shared exponent; a {scale_type} scale is rounded to nearest")
+
+
+def _shared_exponents(largest: Bits, fmt: ElementFormat, scale_format: ScaleFormat, rounding: str) -> Codes:
+    """Return the codes of the power-of-two scales of blocks with these largest magnitudes."""
+    try:
+        threshold = rounding_threshold(fmt, rounding)
+    except ValueError as error:
+        raise MxError(str(error)) from None
+    exponent, significand = unpack(largest.magnitude, largest.layout)
+    round_up = (significand & FRACTION_MASK) > (threshold << (FRACTION_BITS - 23))
+    # A zero block's exponent lies below every other (see unpack), so that the clamp gives it code 0.
+    shared = np.clip(exponent - fmt.emax + round_up, scale_format.min_exponent, scale_format.max_exponent)
+    return (shared + scale_format.bias).astype(np.uint8)
+
+
+def _rounded_scales(largest: Bits, fmt: ElementFormat, scale_format: ScaleFormat) -> Codes:
+    """Return the codes of the scales with significands of blocks with these largest magnitudes."""
+    least = 1 << scale_format.element.mantissa_bits  # The smallest normal value.
+    return np.maximum(encode_bits(largest, scale_format.element, np.float64(fmt.max_normal)), np.uint8(least))
+
+
 @overload
 def dequantize(mantissa: BlockScaled) -> Singles: ...
 @overload
-def dequantize(mantissa: Array, scale: Array, block_size: int = 32, axis: int = -1) -> Singles: ...
 def dequantize(
-    mantissa: Array | BlockScaled, scale: Array | None = None, block_size: int = 32, axis: int = -1
+    mantissa: Array, scale: Array, block_size: int = 32, axis: int = -1, scale_type: str | None = None
+) -> Singles: ...
+def dequantize(
+    mantissa: Array | BlockScaled,
+    scale: Array | None = None,
+    block_size: int = 32,
+    axis: int = -1,
+    scale_type: str | None = None,
 ) -> Singles:
     """Return scale * element as float32, from a block-scaled array or from its parts.
 
-    The exact product is rounded once, to nearest even. It is in fact never inexact: an element has at most 7
-    significant bits, and no product but 0 is below 2^-143. What exceeds the largest float32 becomes Inf. A
-    NaN scale makes its whole block NaN; Inf and NaN elements stay. NaN is always 0x7FC00000.
+    The dtype of the scales says what they are; uint8 codes are of f8E8M0FNU unless `scale_type` says otherwise. The
+    exact product is rounded once, to nearest even. It is in fact never inexact: element and scale have at most 7 and 4
+    significant bits, and no product but 0 is below 2^-143. What exceeds the largest float32 becomes Inf. A NaN scale
+    makes its whole block NaN; Inf and NaN elements stay. NaN is always 0x7FC00000.
 
     Raises:
-        MxError: a mantissa of no element dtype, a scale that is neither float8_e8m0fnu nor uint8, or shapes,
-            block size and axis that do not go together.
+        MxError: a mantissa of no element dtype, a scale of no scale dtype or not that of `scale_type`, or shapes, block
+            size and axis that do not go together.
     """
     if isinstance(mantissa, BlockScaled):
         if scale is not None:
             raise MxError("dequantize takes a block-scaled array, or a mantissa and a scale array; not both")
-        block_size, axis = mantissa.block_size, mantissa.axis
+        block_size, axis, scale_type = mantissa.block_size, mantissa.axis, None
         mantissa, scale = mantissa.mantissa, mantissa.scale
     if scale is None:
         raise MxError("dequantize needs the scale array beside the mantissa array")
     mantissa, scale = np.asarray(mantissa), np.asarray(scale)
-    fmt = format_of_dtype(mantissa.dtype)
-    spec = _spec(mantissa.shape, fmt.mlir, block_size, axis)
+    fmt, scale_format = format_of_dtype(mantissa.dtype), scale_format_of(scale, scale_type)
+    spec = _spec(mantissa.shape, fmt.mlir, block_size, axis, scale_format.mlir)
     if scale.shape != spec.scale_shape:
         raise MxError(
             f"scale has shape {scale.shape}; a mantissa of shape {mantissa.shape} in blocks of "
             f"{spec.block_size} along axis {spec.axis} needs {spec.scale_shape}"
         )
 
-    codes = _blocked(element_codes(mantissa, fmt), spec)
-    code = np.expand_dims(scale_codes(scale).astype(np.int64), spec.axis + 1)
-    values = scaled_singles(codes, fmt, code - E8M0.bias)
-    return np.where(code == E8M0.nan_code, np.float32(np.nan), values).reshape(mantissa.shape)
+    elements = _blocked(decode(mantissa, fmt.mlir), spec)
+    scales = np.expand_dims(decode_scale(scale, scale_format.mlir), spec.axis + 1)
+    with np.errstate(invalid="ignore"):  # A scale with significands may be zero, and its product with Inf is NaN.
+        return to_singles(elements * scales).reshape(mantissa.shape)
 
 
-def matmul(a: Operand, b: Operand, acc: npt.ArrayLike | None = None) -> Doubles:
+def matmul(a: Operand, b: Operand, acc: npt.ArrayLike | None = None, *, transpose_rhs: bool = False) -> Doubles:
     """Return acc + A @ B in float64, for A [..., M, K], B [..., K, N] and acc [..., M, N].
 
     Either operand is block-scaled, with its blocks along K (A's last axis, B's second-to-last), or a float32,
-    float16 or bfloat16 array; leading batch axes broadcast as in numpy. A block-scaled operand counts as what
-    `dequantize` makes of it. Products are exact (24 + 24 significant bits fit in 53, and no exponent leaves
-    float64's range) and sums are rounded to float64: the result is within (K + 1) * 2^-52 * (|acc| + sum
-    |a||b|) of the exact one.
+    float16 or bfloat16 array; leading batch axes broadcast as in numpy. With `transpose_rhs` B is given as [..., N, K],
+    its blocks along the last axis. A block-scaled operand counts as what `dequantize` makes of it, except that a
+    product of scale and element beyond float32 is kept. Products are exact (24 + 24 significant bits fit in 53, and no
+    exponent leaves float64's range) and sums are rounded to float64: the result is within (K + 1) * 2^-52 * (|acc| +
+    sum |a||b|) of the exact one.
 
     Raises:
         MxError: shapes that do not go together, blocks along another axis, or another dtype.

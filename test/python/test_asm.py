@@ -2,7 +2,8 @@
 
 import pytest
 
-from mx_dialect import asm, asm_read, asm_table, dialect, ops
+from mx_dialect import asm, dialect, ops
+from mx_dialect.asm import reader, table
 from mx_dialect._mlir import ir
 from mx_dialect.diagnostics import Collector, MxError, collecting, warn_at
 
@@ -78,10 +79,10 @@ def test_forms_both_ways(custom, storage):
 
 
 NEW_OPERATIONS = {
-    "mx.nothing": asm_table.Arity(0, 0),
-    "mx.source": asm_table.Arity(0, 1),
-    "mx.sink": asm_table.Arity(1, 0),
-    "mx.any": asm_table.Arity(None, None),
+    "mx.nothing": table.Arity(0, 0),
+    "mx.source": table.Arity(0, 1),
+    "mx.sink": table.Arity(1, 0),
+    "mx.any": table.Arity(None, None),
 }
 
 
@@ -101,21 +102,21 @@ NEW_OPERATIONS = {
     ],
 )
 def test_one_grammar_serves_any_arity(monkeypatch, custom, storage):
-    monkeypatch.setattr(asm_read, "operation_table", lambda: NEW_OPERATIONS)
+    monkeypatch.setattr(reader, "operation_table", lambda: NEW_OPERATIONS)
     assert generic(custom) == storage
     assert asm.to_custom(storage) == custom
 
 
 def test_an_empty_list_of_operand_types_can_be_written(monkeypatch):
-    monkeypatch.setattr(asm_read, "operation_table", lambda: NEW_OPERATIONS)
+    monkeypatch.setattr(reader, "operation_table", lambda: NEW_OPERATIONS)
     assert generic("%0 = mx.source : () -> i32") == '%0 = "mx.source"() : () -> i32'
 
 
 def test_operation_table_follows_the_classes():
     table = asm.operation_table()
     assert {op.OPERATION_NAME for op in dialect.Mx.operations} == set(table)
-    assert table["mx.block_matmul"] == (3, 1)
-    assert table["mx.decompose"] == (1, 2)
+    assert table["mx.block_matmul"][:2] == (3, 1)
+    assert table["mx.decompose"][:2] == (1, 2)
 
 
 @pytest.mark.parametrize(

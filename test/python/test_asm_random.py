@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mx_dialect import asm, asm_lexer, dialect
+from mx_dialect import asm, dialect
+from mx_dialect.asm import lexer
 from mx_dialect._mlir import ir
 from mx_dialect.diagnostics import MxError
 
@@ -455,7 +456,7 @@ def depth_of(text):
 @settings(max_examples=300)
 @given(BRACKETS)
 def test_nesting_is_measured_as_brackets_say(text):
-    assert (asm_lexer.too_deep(text) is not None) == (depth_of(text) > asm_lexer.MAX_NESTING)
+    assert (lexer.too_deep(text) is not None) == (depth_of(text) > lexer.MAX_NESTING)
 
 
 N = 100_000

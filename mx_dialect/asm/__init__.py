@@ -1,7 +1,7 @@
 """Custom assembly: parse text in which mx operations and types are written as users write them, and print it.
 
 The bindings know neither custom forms of operations defined in Python nor custom types, so text is translated: to the
-generic form before MLIR parses it (`asm_read`), back after MLIR prints it (`asm_print`). One grammar serves every
+generic form before MLIR parses it (`asm.reader`), back after MLIR prints it (`asm.printer`). One grammar serves every
 operation of the dialect:
 
     %r = mx.name %a, %b#1 {attributes} : T1, T2 -> T3
@@ -17,11 +17,11 @@ from dataclasses import replace
 from typing import Any
 
 from mx_dialect._mlir import ir
-from mx_dialect.asm_lexer import Source, bare_words
-from mx_dialect.asm_map import Translation
-from mx_dialect.asm_print import to_custom
-from mx_dialect.asm_read import to_generic
-from mx_dialect.asm_table import operation_table, unknown_operation
+from mx_dialect.asm.lexer import Source, bare_words
+from mx_dialect.asm.position_map import Translation
+from mx_dialect.asm.printer import to_custom
+from mx_dialect.asm.reader import to_generic
+from mx_dialect.asm.table import operation_table, unknown_operation
 from mx_dialect.diagnostics import Collector, Diagnostic, MxError, collecting, tell
 from mx_dialect.types import verify_types
 

@@ -3,6 +3,7 @@
 Both come from the classes themselves, so that a new operation or type needs no entry here. No context is needed.
 """
 
+import functools
 from typing import Any, NamedTuple
 
 from mx_dialect._mlir import ext
@@ -12,17 +13,35 @@ from mx_dialect.passes import nearest
 PREFIX = f"{Mx.DIALECT_NAMESPACE}."
 
 
+class IndexList(NamedTuple):
+    """A list of numbers and index values behind an operation's operands: `[0, %i]`.
+
+    The generic form has the numbers in an i64 array `attribute`, with MLIR's dynamic size where an operand gives the
+    number, and the operands after the fixed ones, list by list.
+    """
+
+    name: str
+    attribute: str
+
+
 class Arity(NamedTuple):
-    """How many operands and results an operation has; None is any number."""
+    """How many operands and results an operation has, None for any number; and the index lists behind the operands."""
 
     operands: int | None
     results: int | None
+    lists: tuple[IndexList, ...] = ()
 
 
 def operation_table() -> dict[str, Arity]:
     """Return the arity of every mx operation by its full name."""
     define()
     return {op.OPERATION_NAME: _arity(op) for op in Mx.operations}
+
+
+@functools.cache
+def operations_with_lists() -> dict[str, Arity]:
+    """Return the operations whose custom form has index lists."""
+    return {name: arity for name, arity in operation_table().items() if arity.lists}
 
 
 def type_names() -> list[str]:
@@ -47,7 +66,10 @@ def unknown_type(name: str) -> str:
 
 def _arity(operation: Any) -> Arity:
     operands, _, results, _ = ext.partition_fields(operation._fields)
-    return Arity(_count(operands), _count(results))
+    lists = tuple(IndexList(*names) for names in getattr(operation, "index_lists", ()))
+    # The operands of lists are variadic and come last.
+    fixed = operands[: len(operands) - len(lists)]
+    return Arity(_count(fixed), _count(results), lists)
 
 
 def _count(fields: list[Any]) -> int | None:

@@ -13,7 +13,9 @@ that the printer could not name) stays generic.
 import re
 from functools import lru_cache
 
-from mx_dialect.asm_lexer import COMMENT, STRING, Unbalanced, closing, elements, token_at, type_end
+from mx_dialect.asm import index_lists
+from mx_dialect.asm.lexer import COMMENT, STRING, Unbalanced, closing, elements, token_at, type_end
+from mx_dialect.asm.table import operations_with_lists
 from mx_dialect.tensor_spec import spell_types
 
 _RESPELLED = re.compile(rf"{STRING}|{COMMENT}|!mx\.tensor<tensor<[^<>]*>[^<>]*>", re.ASCII)
@@ -61,18 +63,28 @@ def _operation(line: str) -> str:
     # Locations differ from line to line, signatures seldom do.
     cut = tail.rfind(" loc(")
     location = tail[cut:] if cut >= 0 else ""
-    types = _signature(tail.removesuffix(location))
+    operands = match["operands"]
+    listed = operations_with_lists().get(match["name"])
+    if listed is not None:
+        custom = index_lists.printed(operands, attributes.strip() or "{}", listed)
+        if custom is None:
+            return line
+        operands, attributes = custom.operands, f" {custom.attributes}" if custom.attributes else ""
+    types = _signature(tail.removesuffix(location), None if listed is None else listed.operands)
     if types is None:
         return line
-    operands = f" {match['operands']}" if match["operands"] else ""
+    operands = f" {operands}" if operands else ""
     return f"{match['results']}{match['name']}{operands}{attributes} :{types}{location}"
 
 
 @lru_cache(maxsize=4096)
-def _signature(text: str) -> str | None:
-    """Return text with the function type that it starts with in custom spelling; None when it starts with none."""
+def _signature(text: str, fixed: int | None = None) -> str | None:
+    """Return text with the function type that it starts with in custom spelling; None when it starts with none.
+
+    `fixed`, if given, is how many operand types are kept: those of index lists are not spelt.
+    """
     try:
-        operands = ", ".join(_short(text[start:end]) for start, end in elements(text, 0))
+        operands = ", ".join([_short(text[start:end]) for start, end in elements(text, 0)][:fixed])
         arrow = token_at(text, closing(text, 0))
         if arrow.text != "->":
             return None

@@ -12,7 +12,9 @@ is, errors included: MLIR reports those, at positions that `Translation.position
 
 from bisect import bisect_left
 
-from mx_dialect.asm_lexer import (
+from mx_dialect.asm import index_lists
+from mx_dialect.asm.index_lists import IndexLists, ListSyntaxError
+from mx_dialect.asm.lexer import (
     MAX_NESTING,
     Source,
     Token,
@@ -26,15 +28,16 @@ from mx_dialect.asm_lexer import (
     type_end,
     without_comments,
 )
-from mx_dialect.asm_map import Edit, Translation
-from mx_dialect.asm_table import (
+from mx_dialect.asm.position_map import Edit, Translation
+from mx_dialect.asm.table import (
     PREFIX,
+    Arity,
     operation_table,
     type_names,
     unknown_operation,
     unknown_type,
 )
-from mx_dialect.asm_types import TypeSyntaxError, is_storage, parse_custom, parse_storage
+from mx_dialect.asm.type_body import TypeSyntaxError, is_storage, parse_custom, parse_storage
 from mx_dialect.diagnostics import Diagnostic, MxError
 
 # More would be about one mistake.
@@ -229,16 +232,40 @@ class _Reader:
             raise _Failure(word.start, f"{name} takes {_count(arity.operands, 'operand')}, got {operands}")
         if operands:
             self._replace(word.start, first.start, f'"{name}"(')
-            self._insert(end, ")")
         else:
-            self._replace(word.start, word.end, f'"{name}"()')
+            self._replace(word.start, word.end, f'"{name}"(')
+        lists = None
+        if arity.lists:
+            lists = self._lists(name, end, arity)
+            values = ", ".join(lists.values)
+            given = f" {{{lists.attributes(arity, operands)}"
+            self._replace(end, lists.end, f"{', ' if operands and values else ''}{values}){given}")
+            end = lists.end
+            token = token_at(self._text, end)
+            if token.text != "{":
+                self._insert(end, "}")
+        else:
+            self._insert(end, ")")
         if token.text == "{":
+            if lists is not None:
+                self._merge(token)
             end = self._attributes(name, token)
             token = token_at(self._text, end)
         if token.text != ":":
             hint = "; regions and successors need the generic form" if token.text in ("(", "[") else ""
             raise self._expected(token, end, f"':' and the types of {name}{hint}")
-        return self._signature(name, token, operands, arity.results)
+        return self._signature(name, token, operands, arity.results, 0 if lists is None else len(lists.values))
+
+    def _lists(self, name: str, end: int, arity: Arity) -> IndexLists:
+        try:
+            return index_lists.read(self._text, end, name, arity)
+        except ListSyntaxError as error:
+            raise _Failure(error.offset, str(error)) from None
+
+    def _merge(self, opened: Token) -> None:
+        """Join an attribute dictionary to the one that was begun for index lists."""
+        is_empty = token_at(self._text, opened.end).text == "}"
+        self._replace(opened.start, opened.end, "" if is_empty else ", ")
 
     def _operands(self, name: str, end: int, token: Token) -> tuple[int, int, Token]:
         """Return how many operands start at `token`, where they end (`end` if there are none), and the token after."""
@@ -268,9 +295,9 @@ class _Reader:
         self._scan(opened.start, end, operations=False)
         return end
 
-    def _signature(self, name: str, colon: Token, operands: int, results: int | None) -> int:
-        """Translate `: T1, T2 -> T3` into a function type, and return its end."""
-        end = self._operand_types(name, colon, operands)
+    def _signature(self, name: str, colon: Token, operands: int, results: int | None, indices: int) -> int:
+        """Translate `: T1, T2 -> T3` into a function type, with the indices of lists, and return its end."""
+        end = self._operand_types(name, colon, operands, indices)
         arrow = token_at(self._text, end)
         if arrow.text != "->":
             if results:
@@ -288,8 +315,8 @@ class _Reader:
             raise _Failure(token.start, message)
         return end
 
-    def _operand_types(self, name: str, colon: Token, operands: int) -> int:
-        """Put the operand types in parentheses, and return their end."""
+    def _operand_types(self, name: str, colon: Token, operands: int, indices: int) -> int:
+        """Put the operand types in parentheses, those of indices with them, and return their end."""
         first = token_at(self._text, colon.end)
         if not operands:
             if first.text == "(":
@@ -307,7 +334,7 @@ class _Reader:
             hint = "; write them without parentheses" if first.text == "(" else ""
             message = f"{name} has {_count(operands, 'operand')} but {_count(count, 'operand type')}{hint}"
             raise _Failure(first.start, message)
-        self._insert(end, ")")
+        self._insert(end, ", index" * indices + ")")
         return end
 
     def _results_in_parentheses(self, opened: Token) -> tuple[int, int]:

@@ -10,6 +10,8 @@ as fast as the bindings do.
 
 import importlib
 import os
+import sys
+from types import ModuleType
 from typing import Any
 
 from mx_dialect.diagnostics import MxError
@@ -89,6 +91,15 @@ def _choose() -> str:
 HOST = _choose()
 ir = importlib.import_module(f"{HOST}.ir")
 passmanager = importlib.import_module(f"{HOST}.passmanager")
+
+
+def announce_dialect(namespace: str, module: ModuleType) -> None:
+    """Tell the bindings which module defines a dialect's classes.
+
+    Whenever they meet a type or operation of a dialect, they import `HOST.dialects.NAMESPACE` unless that has succeeded
+    before; for a dialect from elsewhere the failing search would cost more than everything else, each time again.
+    """
+    sys.modules.setdefault(f"{HOST}.dialects.{namespace}", module)
 
 
 def __getattr__(name: str) -> Any:

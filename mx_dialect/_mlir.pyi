@@ -4,6 +4,7 @@ The wheel ships no stubs for its compiled modules. A namespace is a class here s
 instead of errors.
 """
 
+from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from mx_dialect.diagnostics import MxError
@@ -15,6 +16,8 @@ CANDIDATES: tuple[str, ...]
 HOST: str
 
 class BindingsError(MxError): ...
+
+def announce_dialect(namespace: str, module: ModuleType) -> None: ...
 
 class _Namespace(type):
     def __getattr__(cls, name: str) -> Any: ...

@@ -1,8 +1,9 @@
 """The `mx` dialect object and the one call that loads it into a context."""
 
+import sys
 from typing import Any
 
-from mx_dialect._mlir import ext, ir
+from mx_dialect._mlir import announce_dialect, ext, ir
 
 
 class Mx(ext.Dialect, name="mx"):
@@ -25,6 +26,7 @@ def load(context: Any | None = None) -> ir.Context:
         context = ir.Context()
     context.enable_multithreading(False)
     if not context.is_dialect_loaded(Mx.DIALECT_NAMESPACE):
+        announce_dialect(Mx.DIALECT_NAMESPACE, sys.modules[__name__])
         with context, ir.Location.unknown():
             Mx.load()
     return context

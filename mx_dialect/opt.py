@@ -187,7 +187,9 @@ class _Session:
 
         if self.flags.emit_bytecode:
             return asm.to_bytecode(module)
-        return asm.to_asm(module, **self.flags.print_flags)
+        # The driver has verified the module after its last pass; printing would verify it once more.
+        verified = self.flags.verify_each or not self.elements
+        return asm.to_asm(module, assume_verified=verified, **self.flags.print_flags)
 
     def _report(self, diagnostic: Diagnostic) -> None:
         print(render(diagnostic, {self.name: self.source}), file=sys.stderr)

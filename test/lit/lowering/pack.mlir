@@ -1,12 +1,14 @@
 // RUN: mx-opt %s --mx-to-linalg | filecheck %s
 
 // CHECK: #[[GROUP:.*]] = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+// CHECK: #[[PLACE:.*]] = affine_map<(d0, d1, d2) -> (d2)>
 // CHECK: #[[BYTE:.*]] = affine_map<(d0, d1, d2) -> (d0, d1)>
 
-// Two nibbles are gathered in each byte, with shifts of i8.
+// Two nibbles are gathered in each byte, with shifts of i8; the amounts are constants, which vectorize.
 // CHECK-LABEL: func.func @pack_fp4(
-// CHECK: %[[E:.*]] = tensor.expand_shape {{.*}} : tensor<4x8xi8> into tensor<4x4x2xi8>
-// CHECK: linalg.generic {indexing_maps = [#[[GROUP]], #[[BYTE]]], iterator_types = ["parallel", "parallel", "reduction"]} ins(%[[E]]
+// CHECK-DAG: %[[SHIFTS:.*]] = arith.constant dense<[0, 4]> : tensor<2xi8>
+// CHECK-DAG: %[[E:.*]] = tensor.expand_shape {{.*}} : tensor<4x8xi8> into tensor<4x4x2xi8>
+// CHECK: linalg.generic {indexing_maps = [#[[GROUP]], #[[PLACE]], #[[BYTE]]], iterator_types = ["parallel", "parallel", "reduction"]} ins(%[[E]], %[[SHIFTS]]
 // CHECK: arith.shli %{{.*}} : i8
 // CHECK: arith.ori %{{.*}} : i8
 func.func @pack_fp4(%x: tensor<4x8xi8>) -> tensor<4x4xi8> {
@@ -15,7 +17,7 @@ func.func @pack_fp4(%x: tensor<4x8xi8>) -> tensor<4x4xi8> {
 }
 
 // CHECK-LABEL: func.func @unpack_fp4(
-// CHECK: linalg.generic {indexing_maps = [#[[BYTE]], #[[GROUP]]], iterator_types = ["parallel", "parallel", "parallel"]}
+// CHECK: linalg.generic {indexing_maps = [#[[BYTE]], #[[PLACE]], #[[GROUP]]], iterator_types = ["parallel", "parallel", "parallel"]}
 // CHECK: arith.shrui %{{.*}} : i8
 // CHECK: tensor.collapse_shape {{.*}} : tensor<4x4x2xi8> into tensor<4x8xi8>
 func.func @unpack_fp4(%x: tensor<4x4xi8>) -> tensor<4x8xi8> {

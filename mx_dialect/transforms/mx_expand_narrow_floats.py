@@ -27,9 +27,9 @@ folds constants (canonicalize among them).
 from typing import Any
 
 from mx_dialect import diagnostics, passes
-from mx_dialect._mlir import ir
+from mx_dialect._mlir import arith, ir
 from mx_dialect.diagnostics import Diagnostic, MxError
-from mx_dialect.formats import E8M0
+from mx_dialect.formats import E8M0, ELEMENT_FORMATS
 from mx_dialect.transforms import narrow_float_conversions as conversions
 
 _SCALING = ("arith.scaling_extf", "arith.scaling_truncf")
@@ -76,6 +76,45 @@ def _refusal(op: Any) -> str | None:
     return None
 
 
+def _constant(value: Any) -> float | None:
+    """Return the value of a float constant, the one of all elements for a splat, or None."""
+    if not isinstance(value, ir.OpResult) or value.owner.name != "arith.constant":
+        return None
+    attribute = value.owner.attributes["value"]
+    if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
+        attribute = attribute.get_splat_value()
+    return ir.FloatAttr(attribute).value if isinstance(attribute, ir.FloatAttr) else None
+
+
+def _without_clamp(value: Any, to: Any) -> Any:
+    """Return what a value was before clamps and NaN tests that truncation to an element format makes anyway.
+
+    IR that other tools should read as well saturates before arith.truncf; here truncation itself saturates, keeps NaN
+    where the format has one, and gives zero where it has not.
+    """
+    fmt = ELEMENT_FORMATS.get(str(to))
+    while fmt is not None and isinstance(value, ir.OpResult):
+        operands = list(value.owner.operands)
+        name = value.owner.name
+        limit = _constant(operands[1]) if name in ("arith.minimumf", "arith.maximumf") else None
+        if limit is not None and (limit if name == "arith.minimumf" else -limit) >= fmt.max_normal:
+            value = operands[0]
+        elif name == "arith.select" and fmt.nan_magnitude is None and _is_zero_for_nan(operands):
+            value = operands[2]
+        else:
+            break
+    return value
+
+
+def _is_zero_for_nan(operands: list[Any]) -> bool:
+    """Tell whether a select takes zero for the value that it otherwise takes, if that is NaN."""
+    condition, zero, value = operands
+    if _constant(zero) != 0.0 or not isinstance(condition, ir.OpResult) or condition.owner.name != "arith.cmpf":
+        return False
+    is_unordered = ir.IntegerAttr(condition.owner.attributes["predicate"]).value == arith.CmpFPredicate.UNO
+    return is_unordered and all(operand == value for operand in condition.owner.operands)
+
+
 def _expand(op: Any) -> Any:
     """Emit the expansion of a conversion before it and return the value that replaces its result."""
     to = _element_type(op.results[0].type)
@@ -85,7 +124,7 @@ def _expand(op: Any) -> Any:
         return conversions.truncate_scaled(op.operands[0], op.operands[1], to)
     if _is_narrow(op.operands[0].type):
         return conversions.extend(op.operands[0], to)
-    return conversions.truncate(op.operands[0], to)
+    return conversions.truncate(_without_clamp(op.operands[0], to), to)
 
 
 def run(root: Any, options: passes.NoOptions) -> None:

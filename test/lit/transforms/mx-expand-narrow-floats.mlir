@@ -204,3 +204,51 @@ func.func @refused(%x: f32, %t: tensor<4xf8E4M3FN>, %v: vector<[4]xf8E4M3FN>, %e
   %7 = arith.extf %e : f8E4M3FN to f32
   return
 }
+
+// -----
+
+// A clamp to the format's own range, or a wider one, is what truncation does; a narrower one is not.
+// CHECK-LABEL: func.func @clamped(
+// CHECK-SAME: %[[X:.*]]: f32)
+// CHECK: arith.bitcast %[[X]] : f32 to i32
+func.func @clamped(%x: f32) -> f8E4M3FN {
+  %max = arith.constant 448.0 : f32
+  %min = arith.constant -500.0 : f32
+  %0 = arith.minimumf %x, %max : f32
+  %1 = arith.maximumf %0, %min : f32
+  %2 = arith.truncf %1 : f32 to f8E4M3FN
+  return %2 : f8E4M3FN
+}
+
+// CHECK-LABEL: func.func @clamped_more(
+// CHECK: %[[C:.*]] = arith.minimumf
+// CHECK: arith.bitcast %[[C]] : f32 to i32
+func.func @clamped_more(%x: f32) -> f8E4M3FN {
+  %max = arith.constant 447.0 : f32
+  %0 = arith.minimumf %x, %max : f32
+  %1 = arith.truncf %0 : f32 to f8E4M3FN
+  return %1 : f8E4M3FN
+}
+
+// Zero for NaN is what a format without NaN gives.
+// CHECK-LABEL: func.func @zero_for_nan(
+// CHECK-SAME: %[[X:.*]]: f32)
+// CHECK: arith.bitcast %[[X]] : f32 to i32
+func.func @zero_for_nan(%x: f32) -> f4E2M1FN {
+  %zero = arith.constant 0.0 : f32
+  %nan = arith.cmpf uno, %x, %x : f32
+  %0 = arith.select %nan, %zero, %x : f32
+  %1 = arith.truncf %0 : f32 to f4E2M1FN
+  return %1 : f4E2M1FN
+}
+
+// CHECK-LABEL: func.func @zero_for_nan_is_kept(
+// CHECK: %[[S:.*]] = arith.select
+// CHECK: arith.bitcast %[[S]] : f32 to i32
+func.func @zero_for_nan_is_kept(%x: f32) -> f8E4M3FN {
+  %zero = arith.constant 0.0 : f32
+  %nan = arith.cmpf uno, %x, %x : f32
+  %0 = arith.select %nan, %zero, %x : f32
+  %1 = arith.truncf %0 : f32 to f8E4M3FN
+  return %1 : f8E4M3FN
+}

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from mx_dialect.diagnostics import MxError
 from mx_dialect.formats import E8M0, ELEMENT_FORMATS
-from mx_dialect.report import Case, Report, Summary, extra, spell
+from mx_dialect.quantization_error import Case, Report, Summary
+from mx_dialect.tensor_files import extra, spell
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -71,14 +72,15 @@ def _figure(figures: Any, summary: Summary) -> Any:
     title = f"{_plain(os.path.basename(summary.path))}: blocks of {summary.block_size} along axis {summary.axis}"
     if len(shown) < len(summary.reports):
         title += f" (the {len(shown)} largest of {len(summary.reports)} tensors)"
-    figure.suptitle(title, fontsize=13, color=_TEXT, parse_math=False)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=13, color=_TEXT, parse_math=False)
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
     rows = figure.subplots(len(shown), 2, squeeze=False, width_ratios=(1.15, 1))
     for (bars, heat), report in zip(rows, shown, strict=True):
         _draw_errors(bars, report)
         _draw_scales(figure, heat, report)
-    handles, labels = rows[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, title="rounding", ncols=len(labels), frameon=False, loc="outside lower left")
+    handles, modes = rows[0][0].get_legend_handles_labels()
+    labels = [f"rounding: {modes[0]}", *modes[1:]]
+    figure.legend(handles, labels, ncols=len(labels), frameon=False, loc="upper right", bbox_to_anchor=(1, 1))
     return figure
 
 
@@ -113,8 +115,7 @@ def _draw_errors(axes: Any, report: Report) -> None:
                 rotation=0 if len(modes) < 3 else 90,
                 color=_TEXT,
             )
-    shape = "x".join(map(str, report.tensor.shape))
-    axes.set_title(f"{_plain(report.tensor.name)}  {shape} {report.tensor.dtype}", fontsize=10, parse_math=False)
+    axes.set_title(_plain(str(report.tensor)), fontsize=10, parse_math=False)
     axes.set_xticks(range(len(formats)), [ELEMENT_FORMATS[f].name.replace(" ", "\n") for f in formats], fontsize=9)
     axes.set_ylabel("SQNR (dB)")
     axes.set_ylim(bottom * 1.1, top * 1.18)
@@ -176,6 +177,6 @@ def _largest_of_cells(grid: Array) -> Array:
     """Return the grid made so coarse that it can be drawn, each cell the largest of what it covers."""
     for axis in (0, 1):
         cells = min(grid.shape[axis], _MOST_CELLS)
-        starts = np.arange(cells) * grid.shape[axis] // cells
+        starts = [cell * grid.shape[axis] // cells for cell in range(cells)]
         grid = np.maximum.reduceat(grid, starts, axis=axis)
     return grid

@@ -20,7 +20,15 @@ import numpy as np
 import numpy.typing as npt
 
 from mx_dialect.diagnostics import MxError
-from mx_dialect.formats import E8M0, ELEMENT_FORMATS, SCALE_FORMATS, ElementFormat, ScaleFormat
+from mx_dialect.formats import (
+    DEFAULT_ROUNDING,
+    E8M0,
+    ELEMENT_FORMATS,
+    ROUNDING_MODES,
+    SCALE_FORMATS,
+    ElementFormat,
+    ScaleFormat,
+)
 
 Array: TypeAlias = npt.NDArray[Any]
 Bools: TypeAlias = npt.NDArray[np.bool_]
@@ -268,3 +276,11 @@ def scale_format_of(scale: Array, scale_type: str | None = None) -> ScaleFormat:
         return E8M0 if scale_type is None else SCALE_FORMATS[scale_type]
     known = ", ".join(fmt.ml_dtype for fmt in formats)
     raise MxError(f"a scale array has dtype {known} or uint8, not {scale.dtype}")
+
+
+def require_rounding(rounding: str, scale_format: ScaleFormat) -> None:
+    """Refuse a rounding mode that does not exist, or that a scale format has no use for; `MxError`."""
+    if rounding not in ROUNDING_MODES:
+        raise MxError(f"unknown rounding mode '{rounding}'; expected one of {', '.join(ROUNDING_MODES)}")
+    if rounding != DEFAULT_ROUNDING and not scale_format.is_power_of_two:
+        raise MxError(f"rounding '{rounding}' chooses a shared exponent; {scale_format.mlir} scales take the nearest")

@@ -23,6 +23,7 @@ _BUILTIN = {
     "mx-expand-copies": "mx_dialect.transforms.mx_expand_copies",
     "mx-expand-k": "mx_dialect.transforms.mx_expand_k",
     "mx-expand-narrow-floats": "mx_dialect.transforms.mx_expand_narrow_floats",
+    "mx-slice-partial-writes": "mx_dialect.transforms.mx_slice_partial_writes",
     "mx-to-linalg": "mx_dialect.lowering.mx_to_linalg",
     "mx-vectorize": "mx_dialect.transforms.mx_vectorize",
 }
@@ -76,7 +77,7 @@ class Pass:
 def _convert(pass_name: str, field: dataclasses.Field[Any], text: str) -> Any:
     spelled = field.name.replace("_", "-")
     default: Any = field.default
-    kind: type[Any] = type(default)
+    kind: Any = type(default)
     try:
         if kind is bool:
             return {"true": True, "1": True, "": True, "false": False, "0": False}[text.lower()]

@@ -47,6 +47,8 @@ VECTORIZE = (
 BUFFERIZE = (
     # Results computed into an empty tensor and then inserted somewhere are computed there instead.
     "eliminate-empty-tensors",
+    # What MLIR would take for the writing of a whole tensor.
+    "mx-slice-partial-writes",
     # Plain memrefs at function boundaries; a kernel updates its accumulator in place. A loop may carry new buffers.
     "one-shot-bufferize{bufferize-function-boundaries=1 function-boundary-type-conversion=identity-layout-map"
     " allow-return-allocs-from-loops=1}",

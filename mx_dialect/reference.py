@@ -31,6 +31,7 @@ from mx_dialect.codes import (
     format_named,
     format_of_dtype,
     numpy_dtype,
+    require_rounding,
     scale_dtype,
     scale_format_named,
     scale_format_of,
@@ -131,6 +132,7 @@ def quantize(
     """
     array = _require_float(x, "quantize")
     fmt, scale_format = format_named(element_type), scale_format_named(scale_type)
+    require_rounding(rounding, scale_format)
     spec = _spec(array.shape, element_type, block_size, axis, scale_type)
     bits: Bits = split(_blocked(array, spec))
     within = spec.axis + 1
@@ -140,7 +142,6 @@ def quantize(
     if scale_format.is_power_of_two:
         scale_code = _shared_exponents(largest, fmt, scale_format, rounding)
     else:
-        require_no_rounding(rounding, scale_type)
         scale_code = _rounded_scales(largest, fmt, scale_format)
     codes = encode_bits(bits, fmt, np.where(special, 1, decode_scale(scale_code, scale_type)))
 
@@ -153,22 +154,9 @@ def quantize(
     )
 
 
-def require_no_rounding(rounding: str, scale_type: str) -> None:
-    """Refuse a rounding mode other than the default with scales that are no powers of two.
-
-    Raises:
-        MxError: there is one.
-    """
-    if rounding != DEFAULT_ROUNDING:
-        raise MxError(f"rounding='{rounding}' chooses a shared exponent; a {scale_type} scale is rounded to nearest")
-
-
 def _shared_exponents(largest: Bits, fmt: ElementFormat, scale_format: ScaleFormat, rounding: str) -> Codes:
     """Return the codes of the power-of-two scales of blocks with these largest magnitudes."""
-    try:
-        threshold = rounding_threshold(fmt, rounding)
-    except ValueError as error:
-        raise MxError(str(error)) from None
+    threshold = rounding_threshold(fmt, rounding)
     exponent, significand = unpack(largest.magnitude, largest.layout)
     round_up = (significand & FRACTION_MASK) > (threshold << (FRACTION_BITS - 23))
     # A zero block's exponent lies below every other (see unpack), so that the clamp gives it code 0.
@@ -179,7 +167,7 @@ def _shared_exponents(largest: Bits, fmt: ElementFormat, scale_format: ScaleForm
 def _rounded_scales(largest: Bits, fmt: ElementFormat, scale_format: ScaleFormat) -> Codes:
     """Return the codes of the scales with significands of blocks with these largest magnitudes."""
     least = 1 << scale_format.element.mantissa_bits  # The smallest normal value.
-    return np.maximum(encode_bits(largest, scale_format.element, np.float64(fmt.max_normal)), np.uint8(least))
+    return np.maximum(encode_bits(largest, scale_format.element, np.asarray(fmt.max_normal)), np.uint8(least))
 
 
 @overload
@@ -209,10 +197,14 @@ def dequantize(
     if isinstance(mantissa, BlockScaled):
         if scale is not None:
             raise MxError("dequantize takes a block-scaled array, or a mantissa and a scale array; not both")
-        block_size, axis, scale_type = mantissa.block_size, mantissa.axis, None
-        mantissa, scale = mantissa.mantissa, mantissa.scale
+        return to_singles(_values(mantissa.mantissa, mantissa.scale, mantissa.block_size, mantissa.axis))
     if scale is None:
         raise MxError("dequantize needs the scale array beside the mantissa array")
+    return to_singles(_values(mantissa, scale, block_size, axis, scale_type))
+
+
+def _values(mantissa: Array, scale: Array, block_size: int, axis: int, scale_type: str | None = None) -> Doubles:
+    """Return scale * element as float64, which holds each exactly, with the errors of `dequantize`."""
     mantissa, scale = np.asarray(mantissa), np.asarray(scale)
     fmt, scale_format = format_of_dtype(mantissa.dtype), scale_format_of(scale, scale_type)
     spec = _spec(mantissa.shape, fmt.mlir, block_size, axis, scale_format.mlir)
@@ -221,67 +213,101 @@ def dequantize(
             f"scale has shape {scale.shape}; a mantissa of shape {mantissa.shape} in blocks of "
             f"{spec.block_size} along axis {spec.axis} needs {spec.scale_shape}"
         )
-
     elements = _blocked(decode(mantissa, fmt.mlir), spec)
     scales = np.expand_dims(decode_scale(scale, scale_format.mlir), spec.axis + 1)
-    with np.errstate(invalid="ignore"):  # A scale with significands may be zero, and its product with Inf is NaN.
-        return to_singles(elements * scales).reshape(mantissa.shape)
+    with np.errstate(invalid="ignore"):  # A scale with significands may be zero, and Inf times that is NaN.
+        return (elements * scales).reshape(mantissa.shape)
 
 
 def matmul(a: Operand, b: Operand, acc: npt.ArrayLike | None = None, *, transpose_rhs: bool = False) -> Doubles:
     """Return acc + A @ B in float64, for A [..., M, K], B [..., K, N] and acc [..., M, N].
 
     Either operand is block-scaled, with its blocks along K (A's last axis, B's second-to-last), or a float32,
-    float16 or bfloat16 array; leading batch axes broadcast as in numpy. With `transpose_rhs` B is given as [..., N, K],
-    its blocks along the last axis. A block-scaled operand counts as what `dequantize` makes of it, except that a
-    product of scale and element beyond float32 is kept. Products are exact (24 + 24 significant bits fit in 53, and no
-    exponent leaves float64's range) and sums are rounded to float64: the result is within (K + 1) * 2^-52 * (|acc| +
-    sum |a||b|) of the exact one.
+    float16 or bfloat16 array. With `transpose_rhs` B is given as [..., N, K], its blocks along the last axis. Leading
+    batch axes broadcast as in numpy, to those of acc if it is given.
+
+    A block-scaled operand is worth scale * element, exactly: unlike what `dequantize` returns, the product does not
+    overflow. Products of both sides are exact too (24 + 24 significant bits fit in 53, and no exponent leaves float64's
+    range) and sums are rounded to float64: the result is within (K + 1) * 2^-52 * (|acc| + sum |a||b|) of the exact
+    one.
 
     Raises:
         MxError: shapes that do not go together, blocks along another axis, or another dtype.
     """
-    left, right, start = _operands(a, b, acc)
+    left, right, start = _operands(a, b, acc, transpose_rhs)
     with np.errstate(invalid="ignore"):  # Inf - Inf and Inf * 0 are NaN by definition.
         return left @ right + start
 
 
-def matmul_bound(a: Operand, b: Operand, acc: npt.ArrayLike | None = None) -> Doubles:
+def matmul_bound(
+    a: Operand,
+    b: Operand,
+    acc: npt.ArrayLike | None = None,
+    *,
+    transpose_rhs: bool = False,
+    scale_products: str = "elements",
+) -> Doubles:
     """Return how far a float32 result may lie from `matmul(a, b, acc)`, element by element, [..., M, N].
 
-    Let u = 2^-24 and gamma_n = n u / (1 - n u). Forming scale * element rounds nothing (see `dequantize`). A
-    term a*b is rounded once as a product, and at most K times while acc and the K products are added up in
-    any order, with or without fused multiply-adds; so it enters the result with a factor within gamma_{K+1}
-    of 1, and so does acc. One more u covers the float64 roundings of `matmul` and of this function. Hence
+    `scale_products` says where the scales are multiplied in, as the pass option of that name does.
+
+    Let u = 2^-24 and gamma_n = n u / (1 - n u). With "elements", forming scale * element rounds nothing (see
+    `dequantize`). A term a*b is rounded once as a product, and at most K times while acc and the K products are added
+    up in any order, with or without fused multiply-adds; so it enters the result with a factor within gamma_{K+1} of 1,
+    and so does acc. One more u covers the float64 roundings of `matmul` and of this function. Hence
 
         |result - matmul(a, b, acc)| <= gamma_{K+2} * (|acc| + sum |a||b|) + K * 2^-149
 
-    where the last term covers products that are subnormal in float32: each is off by up to 2^-150, which
-    later roundings may at most double. This presumes gradual underflow, and operands dequantized before they
-    are multiplied. Where a float32 sum may overflow or an operand is not finite the bound is Inf: compare
-    such results with `matmul` as NaN and Inf.
+    where the last term covers products that are subnormal in float32: each is off by up to 2^-150, which later
+    roundings may at most double. This presumes gradual underflow.
+
+    With "exponent" the terms are products of elements without scales, added up block by block, which is one of the
+    orders; a block's sum is then multiplied by powers of two, which rounds only what is subnormal, by no more than
+    2^-149 in all, and once more by each scale with significands: gamma_{K+4}, and K * 2^-148.
+
+    The bound is Inf where it claims nothing, as Inf and NaN may appear: where a float32 sum may overflow; where an
+    operand is not finite; with "elements", where a scale * element is not finite in float32; with "exponent", where a
+    value of an operand without scales is outside 2^-110..2^89, so that it times an element may not be a normal float32.
 
     Raises:
-        MxError: as `matmul`; K of 2^22 or more, where the bound says little.
+        MxError: as `matmul`; an unknown `scale_products`; K of 2^22 or more, where the bound says little.
     """
-    left, right, start = _operands(a, b, acc)
+    if scale_products not in ("elements", "exponent"):
+        raise MxError(f"unknown scale_products '{scale_products}'; expected elements or exponent")
+    left, right, start = _operands(a, b, acc, transpose_rhs)
     extent = left.shape[-1]
     if extent >= 1 << 22:
         raise MxError(f"no useful error bound for a contraction over {extent} elements; the limit is 2^22 - 1")
     with np.errstate(invalid="ignore"):
-        total = np.abs(left) @ np.abs(right) + np.abs(start)
-    rounded = (extent + 2) * 2.0**-24
-    bound = rounded / (1 - rounded) * total + extent * 2.0**-149
+        total = _sizes(a, left, scale_products) @ _sizes(b, right, scale_products) + np.abs(start)
+    roundings, subnormal = (extent + 2, 2.0**-149) if scale_products == "elements" else (extent + 4, 2.0**-148)
+    rounded = roundings * 2.0**-24
+    bound = rounded / (1 - rounded) * total + extent * subnormal
     # No partial sum exceeds (1 + gamma) * total < 2 * total: below 2^127 none overflows. NaN compares false.
     return np.where(total < 2.0**127, bound, np.inf)
 
 
-def _operands(a: Operand, b: Operand, acc: npt.ArrayLike | None) -> tuple[Doubles, Doubles, Doubles]:
-    """Return A, B and the accumulator (zeros if None) as float64, their shapes checked."""
-    left, right = _operand(a, "A", -1), _operand(b, "B", -2)
+def _sizes(operand: Operand, values: Doubles, scale_products: str) -> Doubles:
+    """Return the magnitudes of an operand's values, Inf where `matmul_bound` claims nothing for them."""
+    size = np.abs(values)
+    if scale_products == "elements":
+        return np.where(size < 2.0**128, size, np.inf)
+    if isinstance(operand, tuple | BlockScaled):
+        return size
+    is_normal = (size >= 2.0**-110) & (size < 2.0**89)
+    return np.where(is_normal | (size == 0), size, np.inf)
+
+
+def _operands(
+    a: Operand, b: Operand, acc: npt.ArrayLike | None, transpose_rhs: bool
+) -> tuple[Doubles, Doubles, Doubles]:
+    """Return A, B [..., K, N] and the accumulator (zeros if None) as float64, their shapes checked."""
+    left, right = _operand(a, "A", -1), _operand(b, "B", -1 if transpose_rhs else -2)
     shapes = f"matmul of shapes {left.shape} and {right.shape}"
+    if transpose_rhs:
+        right = right.swapaxes(-1, -2)
     if left.shape[-1] != right.shape[-2]:
-        raise MxError(f"{shapes}: A's last axis must be as long as B's second-to-last")
+        raise MxError(f"{shapes}: A's last axis must be as long as B's {'' if transpose_rhs else 'second-to-'}last")
     try:
         batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
     except ValueError:
@@ -290,7 +316,11 @@ def _operands(a: Operand, b: Operand, acc: npt.ArrayLike | None) -> tuple[Double
     if acc is None:
         return left, right, np.zeros(shape)
     start = _require_float(acc, "matmul")
-    if start.shape != shape:
+    try:
+        fits = start.ndim >= 2 and np.broadcast_shapes(batch, start.shape[:-2]) == start.shape[:-2]
+    except ValueError:
+        fits = False
+    if not fits or start.shape[-2:] != shape[-2:]:
         raise MxError(f"accumulator has shape {start.shape}; the product has {shape}")
     return left, right, _to_double(start)
 
@@ -299,19 +329,19 @@ def _operand(x: Operand, name: str, blocked_axis: int) -> Doubles:
     """Return one operand's values; `blocked_axis` (from the back) is where its blocks must lie."""
     if isinstance(x, tuple):
         mantissa, scale, block_size = x if len(x) == 3 else (*x, 32)
-        values = dequantize(mantissa, scale, block_size, blocked_axis)
+        values = _values(mantissa, scale, block_size, blocked_axis)
     elif isinstance(x, BlockScaled):
-        values = dequantize(x)
+        values = _values(x.mantissa, x.scale, x.block_size, x.axis)
         if x.axis not in (blocked_axis, values.ndim + blocked_axis):
             raise MxError(
                 f"matmul operand {name} is blocked along axis {x.axis}, not along the contracted axis "
                 f"{values.ndim + blocked_axis}; quantize it with axis={blocked_axis}"
             )
     else:
-        values = _require_float(x, "matmul")
+        values = _to_double(_require_float(x, "matmul"))
     if values.ndim < 2:
         raise MxError(f"matmul operand {name} has shape {values.shape}; expected rank 2 or more")
-    return _to_double(values)
+    return values
 
 
 def _to_double(x: Array) -> Doubles:
@@ -328,14 +358,14 @@ def _require_float(x: npt.ArrayLike, what: str) -> Array:
     return array
 
 
-def _spec(shape: tuple[int, ...], element_type: str, block_size: int, axis: int) -> TensorSpec:
+def _spec(shape: tuple[int, ...], element_type: str, block_size: int, axis: int, scale_type: str) -> TensorSpec:
     """Return the checked parameters of a block-scaled array, `axis` counted from the front."""
     try:
         block_size, axis = operator.index(block_size), operator.index(axis)
     except TypeError as error:
         raise MxError(f"block size and axis must be integers: {error}") from None
     from_front = axis + len(shape) if -len(shape) <= axis < 0 else axis
-    spec = TensorSpec(shape, element_type, block_size, E8M0.mlir, from_front)
+    spec = TensorSpec(shape, element_type, block_size, scale_type, from_front)
     message = spec.error()
     if message is not None:
         raise MxError(message)

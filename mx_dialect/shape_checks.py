@@ -206,12 +206,16 @@ def _relate_compose(relations: _Relations, op: Any) -> None:
 
 def _relate_matmul(relations: _Relations, op: Any) -> None:
     a, b, c = (relations.extents.of(operand) for operand in op.operands)
-    relations.equal(op, a[-1], b[-2], "K of lhs and rhs")
+    k, n = (b[-1], b[-2]) if op.opview.transpose_rhs else (b[-2], b[-1])
+    relations.equal(op, a[-1], k, "K of lhs and rhs")
     relations.equal(op, a[-2], c[-2], "M of lhs and acc")
-    relations.equal(op, b[-1], c[-1], "N of rhs and acc")
-    for left, right, acc in zip(a[:-2], b[:-2], c[:-2], strict=True):
-        relations.equal(op, left, acc, "batch extents of lhs and acc")
-        relations.equal(op, right, acc, "batch extents of rhs and acc")
+    relations.equal(op, n, c[-1], "N of rhs and acc")
+    for value, batch, role in ((op.operands[0], a[:-2], "lhs"), (op.operands[1], b[:-2], "rhs")):
+        types = (sizes(value) or [])[: len(batch)]
+        # Leading axes may be missing; an axis serves all of acc's only if its type says 1.
+        for size, given, acc in zip(reversed(types), reversed(batch), reversed(c[:-2]), strict=False):
+            if size != 1:
+                relations.equal(op, given, acc, f"batch extents of {role} and acc")
 
 
 def _relate_cast(relations: _Relations, op: Any) -> None:

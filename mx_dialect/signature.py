@@ -188,6 +188,7 @@ def _check_format(array: MxArray, spec: TensorSpec, number: int) -> None:
     for name, found, expected in (
         ("element type", array.element_type, spec.element),
         ("block size", array.block_size, spec.block_size),
+        ("scale type", array.scale_type, spec.scale_type),
         ("rank", array.ndim, len(spec.shape)),
         ("blocked axis", array.axis, spec.axis),
     ):

@@ -4,6 +4,7 @@ Constants are those of the OCP Microscaling v1.0 tables, written out; element va
 """
 
 import functools
+import itertools
 import math
 from bisect import bisect_left
 from dataclasses import dataclass
@@ -103,7 +104,37 @@ def quantize_block(values, element_type, rounding):
     amax = max(abs(Fraction(value)) for value in values)
     exponent = -127 if amax == 0 else shared_exponent(amax, element_type, rounding)
     exponent = min(max(exponent, -127), 127)
-    return [
-        scaled_code(Fraction(value) / Fraction(2) ** exponent, math.copysign(1, value) < 0, element_type)
-        for value in values
-    ], exponent + 127
+    return divided_codes(values, Fraction(2) ** exponent, element_type), exponent + 127
+
+
+def divided_codes(values, divisor, element_type):
+    """Return the code of each finite Python float over a Fraction."""
+    return [scaled_code(Fraction(value) / divisor, math.copysign(1, value) < 0, element_type) for value in values]
+
+
+def quantize_nvfp4_block(values, element_type="f4E2M1FN"):
+    """Return (element codes, scale code) of one block of Python floats with an f8E4M3FN scale."""
+    if not all(math.isfinite(value) for value in values):
+        return [nearest_code(value, element_type) for value in values], 0x7F
+    amax = max(abs(Fraction(value)) for value in values)
+    ideal = min(max(amax / TABLE[element_type].max_normal, Fraction(1, 64)), Fraction(448))
+    scale = scaled_code(ideal, False, "f8E4M3FN")
+    return divided_codes(values, magnitudes("f8E4M3FN")[scale], element_type), scale
+
+
+def nvfp4_ties():
+    """Return float32 blocks [n, 16] with values at and beside the ties of each scale, or a scale at or beside a tie."""
+
+    def beside(values):
+        return [np.nextafter(values, np.float32(-np.inf)), values, np.nextafter(values, np.float32(np.inf))]
+
+    def ties(values):
+        return np.float32([float(low + high) / 2 for low, high in itertools.pairwise(values)])
+
+    scales = [value for value in magnitudes("f8E4M3FN") if value >= Fraction(1, 64)]
+    elements = np.concatenate(beside(np.outer(np.float32(scales), ties(magnitudes("f4E2M1FN")))), axis=1)
+    largest = np.float32([6 * float(scale) for scale in scales])[:, None]
+    by_element = [np.concatenate([part, largest], axis=1) for part in (elements[:, :15], -elements[:, 6:])]
+    maxima = np.concatenate(beside(np.float32(6) * ties(scales)))
+    by_scale = maxima[:, None] * np.float32([1, *(i / 16 for i in range(15))])
+    return np.concatenate([*by_element, by_scale])

@@ -33,6 +33,10 @@ def assert_same_bits(result, expected):
     np.testing.assert_array_equal(result.view(np.uint8), expected.view(np.uint8))
 
 
+def nvfp4(x, axis=-1):
+    return mx_dialect.quantize(x, "f4E2M1FN", 16, axis, scale_type="f8E4M3FN")
+
+
 def assert_quantized(result, expected):
     assert (result.axis, result.block_size, result.element_type) == (
         expected.axis,
@@ -43,8 +47,8 @@ def assert_quantized(result, expected):
     assert_same_bits(result.mantissa, expected.mantissa)
 
 
-def assert_within_bound(result, a, b, acc=None):
-    expected, bound = reference.matmul(a, b, acc), reference.matmul_bound(a, b, acc)
+def assert_within_bound(result, a, b, acc=None, **options):
+    expected, bound = reference.matmul(a, b, acc, **options), reference.matmul_bound(a, b, acc, **options)
     assert (result.shape, result.dtype) == (expected.shape, np.float32)
     assert np.isfinite(bound).all()
     assert (np.abs(result - expected) <= bound).all()
@@ -71,6 +75,51 @@ class TestMxArray:
         typed = MxArray(codes.view(dtype), q.scale)
         assert typed.element_type == element_type
 
+    def test_scale_types(self):
+        mantissa, ones = np.zeros(32, F8), np.full(2, 0x38, np.uint8)
+        typed = MxArray(mantissa, ones.view(F8), 16)
+        coded = MxArray(mantissa, ones, 16, scale_type="f8E4M3FN")
+        for q in (typed, coded):
+            assert (q.scale_type, q.scale.dtype) == ("f8E4M3FN", F8)
+            assert q.scale.astype(np.float32).tolist() == [1, 1]
+        assert MxArray(mantissa, ones, 16).scale_type == "f8E8M0FNU"
+        assert repr(typed) == "MxArray(!mx.tensor<32xf8E4M3FN, block_size = 16, scale_type = f8E4M3FN>)"
+
+    @pytest.mark.parametrize("element_type", oracle.ELEMENT_TYPES)
+    @pytest.mark.parametrize("axis", [0, 1])
+    def test_packed(self, element_type, axis):
+        q = mx_dialect.quantize(random(32, 64), element_type, axis=axis)
+        bits = {"i8": 8}.get(element_type) or ml_dtypes.finfo(q.mantissa.dtype).bits
+        packed = q.packed()
+        assert (packed.shape, packed.dtype) == ((32, 64 * bits // 8), np.uint8)
+        again = MxArray.from_packed(packed, q.scale, element_type, axis=axis)
+        assert_quantized(again, q)
+
+    def test_packed_by_hand(self):
+        """Two codes of FP4 a byte, the first in the low nibble."""
+        codes = np.arange(1, 5, dtype=np.uint8)
+        q = MxArray(codes, np.array([0x38], np.uint8), 4, element_type="f4E2M1FN", scale_type="f8E4M3FN")
+        assert q.packed().tolist() == [0x21, 0x43]
+        again = MxArray.from_packed(q.packed(), q.scale.view(np.uint8), "f4E2M1FN", 4, scale_type="f8E4M3FN")
+        assert again.mantissa.view(np.uint8).tolist() == codes.tolist()
+        assert again.scale_type == "f8E4M3FN"
+
+    @pytest.mark.parametrize(
+        ("call", "message"),
+        [
+            (
+                lambda q: q.packed(),
+                "the last axis of 4-bit codes to pack must be a multiple of 2, but the shape is (32, 3)",
+            ),
+            (lambda q: MxArray.from_packed(np.zeros(5, np.uint8), q.scale, "f6E2M3FN"), "must be a multiple of 3"),
+            (lambda q: MxArray.from_packed(q.mantissa, q.scale, "f4E2M1FN"), "must have dtype uint8"),
+            (lambda q: MxArray.from_packed([0], q.scale, "f4E2M1FN"), "mantissa must be a numpy array, not list"),
+            (lambda q: MxArray.from_packed(np.zeros(5, np.uint8), q.scale, "f4"), "'f4' is not an MX element type"),
+        ],
+    )
+    def test_packed_refused(self, call, message):
+        fail(message, call, mx_dialect.quantize(random(32, 3), "f4E2M1FN", axis=0))
+
     def test_is_a_view(self):
         mantissa, scale = np.zeros(32, F8), np.ones(1, SCALE)
         q = MxArray(mantissa, scale)
@@ -87,7 +136,12 @@ class TestMxArray:
         [
             ((np.zeros(32, np.uint8), np.ones(1, SCALE)), 'needs element_type, such as "f8E4M3FN"'),
             ((np.zeros(32, np.float32), np.ones(1, SCALE)), "float32 holds no MX elements"),
-            ((np.zeros(32, F8), np.ones(1, np.float32)), "float8_e8m0fnu or uint8, not float32"),
+            ((np.zeros(32, F8), np.ones(1, np.float32)), "float8_e8m0fnu, float8_e4m3fn or uint8, not float32"),
+            (
+                (np.zeros(32, F8), np.ones(1, SCALE), 32, 0, None, "f8E4M3FN"),
+                "float8_e4m3fn or uint8, not float8_e8m0fnu",
+            ),
+            ((np.zeros(32, F8), np.ones(1, np.uint8), 32, 0, None, "f8"), "'f8' is not a supported scale type"),
             ((np.zeros(32, F8), np.ones(2, SCALE)), "scale has shape (2,)"),
             ((np.zeros(32, F8), np.ones((1, 1), SCALE)), "in blocks of 32 along axis 0 needs (1,)"),
             ((np.zeros(33, F8), np.ones(1, SCALE)), "extent 33 of blocked axis 0 is not a multiple of block size 32"),
@@ -143,6 +197,13 @@ class TestQuantize:
         result = mx_dialect.quantize(x, block_size=block_size, axis=axis)
         assert_quantized(result, reference.quantize(x, block_size=block_size, axis=axis))
 
+    @pytest.mark.parametrize(("shape", "axis"), [((32, 5), 0), ((3, 64), -1)])
+    def test_nvfp4(self, shape, axis):
+        x = random(*shape)
+        result = nvfp4(x, axis)
+        assert result.scale_type == "f8E4M3FN"
+        assert_quantized(result, reference.quantize(x, "f4E2M1FN", 16, axis, scale_type="f8E4M3FN"))
+
     @pytest.mark.parametrize("view", [lambda x: x.T, lambda x: x[::-1], lambda x: x[:, ::-1], lambda x: x[::2]])
     def test_views(self, view):
         x = view(random(64, 64))
@@ -172,6 +233,11 @@ class TestQuantize:
             ((random(64), "f8E4M3FN", 32, 1), "axis 1 is out of range"),
             ((random(64), "f8E4M3FN", 32, "last"), "block size and axis must be integers"),
             ((random(64), "f8E4M3FN", 32, 0, "nearest"), "unknown rounding mode 'nearest'; expected one of floor"),
+            (
+                (random(64), "f8E4M3FN", 32, 0, "floor", "f8"),
+                "'f8' is not a supported scale type; expected one of f8E8M0FNU",
+            ),
+            ((random(64), "f8E4M3FN", 32, 0, "ceil", "f8E4M3FN"), "rounding 'ceil' chooses a shared exponent"),
             ((np.float32(1),), "must have rank 1 or more"),
         ],
     )
@@ -198,8 +264,25 @@ class TestDequantize:
         q = mx_dialect.quantize(random(*shape), axis=axis)
         np.testing.assert_array_equal(mx_dialect.dequantize(q), reference.dequantize(q))
 
+    @pytest.mark.parametrize("make", [mx_dialect.quantize, nvfp4])
+    def test_factor(self, make):
+        """One more product, rounded to float32."""
+        q, factor = make(random(4, 64)), np.float32(0.1)
+        np.testing.assert_array_equal(mx_dialect.dequantize(q, factor=factor), reference.dequantize(q) * factor)
+        np.testing.assert_array_equal(mx_dialect.dequantize(q, factor=2), reference.dequantize(q) * 2)
+
+    def test_nvfp4_with_the_factor_of_its_tensor(self):
+        """The recipe: the factor brings the tensor's largest magnitude to 6 * 448; the blocks then have any size."""
+        x = (random(64, 64) * np.exp2(np.random.default_rng(0).integers(-6, 3, (64, 64)))).astype(np.float32) * 1e9
+        factor = np.abs(x).max() / np.float32(6 * 448)
+        values = mx_dialect.dequantize(nvfp4(x / factor), factor=factor)
+        largest = np.abs(x).reshape(64, 4, 16).max(axis=2).repeat(16, axis=1)
+        # Half the widest step between elements, 1 in 6, and what rounding the scale to 3 bits adds.
+        assert (np.abs(values - x) <= largest * (1 / 6 + 1 / 16)).all()
+
     def test_refused(self):
         fail("dequantize takes an MxArray, not ndarray", mx_dialect.dequantize, random(64))
+        fail("must be a number for f32, but is str", lambda: mx_dialect.dequantize(nvfp4(random(64)), factor="2"))
 
 
 class TestMatmul:
@@ -249,6 +332,40 @@ class TestMatmul:
         b = mx_dialect.quantize(random(64, 8, seed=1), "f8E5M2", axis=0)
         assert_within_bound(mx_dialect.matmul(a, b), a, b)
 
+    def test_nvfp4(self):
+        a, b = nvfp4(random(8, 64)), nvfp4(random(64, 8, seed=1), axis=0)
+        assert_within_bound(mx_dialect.matmul(a, b), a, b)
+
+    @pytest.mark.parametrize("weights", [mx_dialect.quantize, nvfp4, lambda x: x])
+    def test_transposed(self, weights):
+        a, b, acc = mx_dialect.quantize(random(5, 64)), weights(random(7, 64, seed=1)), random(5, 7, seed=2)
+        result = mx_dialect.matmul(a, b, acc, transpose_rhs=True)
+        assert_within_bound(result, a, b, acc, transpose_rhs=True)
+
+    @pytest.mark.parametrize(
+        ("a_batch", "b_batch", "acc_batch"),
+        [((2,), (1,), None), ((), (3,), None), ((2, 1), (3,), (2, 3)), ((1,), (), (4,)), ((0,), (1,), None)],
+    )
+    @pytest.mark.parametrize("transposed", [False, True])
+    def test_broadcasts(self, a_batch, b_batch, acc_batch, transposed):
+        a = mx_dialect.quantize(random(*a_batch, 3, 32))
+        b = random(*b_batch, *((4, 32) if transposed else (32, 4)), seed=1)
+        acc = None if acc_batch is None else random(*acc_batch, 3, 4, seed=2)
+        result = mx_dialect.matmul(a, b, acc, transpose_rhs=transposed)
+        assert_within_bound(result, a, b, acc, transpose_rhs=transposed)
+
+    @pytest.mark.parametrize("quantized", ["a", "b", "both"])
+    def test_factor(self, quantized):
+        a, b, acc, factor = random(4, 64), random(64, 6, seed=1), random(4, 6, seed=2), np.float32(1e-3)
+        if quantized == "b":
+            b = mx_dialect.quantize(b, axis=0)
+            result, b = mx_dialect.matmul(a, b, acc, factor=factor), reference.dequantize(b) * factor
+        else:
+            a = nvfp4(a)
+            b = b if quantized == "a" else nvfp4(b, axis=0)
+            result, a = mx_dialect.matmul(a, b, acc, factor=factor), reference.dequantize(a) * factor
+        assert_within_bound(result, a, b, acc)
+
     def test_nan_scale_reaches_its_row_only(self):
         x = random(4, 64)
         x[2, 40] = np.nan
@@ -280,8 +397,14 @@ class TestMatmul:
         [
             (random(4, 64), random(64, 4), None, "matmul needs an MxArray as a or b; for two float arrays use a @ b"),
             ("q", random(32, 4), None, "matmul of shapes (4, 64) and (32, 4): K is 64 in a and 32 in b"),
-            ("q", random(64), None, "both must have the same rank, 2 or more"),
-            ("q", random(2, 64, 4), None, "both must have the same rank, 2 or more"),
+            ("q", random(64), None, "matmul of shapes (4, 64) and (64,): both must have rank 2 or more"),
+            (
+                "q",
+                random(2, 64, 4),
+                np.zeros((1, 4, 4), np.float32),
+                "acc has shape (1, 4, 4); the product has (2, 4, 4)",
+            ),
+            ("q", random(64, 4), np.zeros(4, np.float32), "acc has shape (4,); the product has (4, 4)"),
             ("q", random(64, 4, dtype=np.float64), None, "matmul takes float32, float16 or bfloat16 arrays"),
             ("q", [[1.0]], None, "matmul's b must be a numpy array, not list"),
             (
@@ -302,4 +425,12 @@ class TestMatmul:
 
     def test_batch_axes_do_not_broadcast(self):
         a = mx_dialect.quantize(random(2, 4, 64))
-        fail("the batch axes (2,) and (1,) must be equal", mx_dialect.matmul, a, random(1, 64, 4))
+        fail("the batch axes (2,) and (3,) do not broadcast", mx_dialect.matmul, a, random(3, 64, 4))
+
+    def test_transposed_refused(self):
+        a, b = mx_dialect.quantize(random(4, 64)), mx_dialect.quantize(random(64, 4), axis=0)
+        fail(
+            "b must be blocked along K, its axis 1, but is blocked along axis 0; quantize it with axis=1",
+            lambda: mx_dialect.matmul(a, b, transpose_rhs=True),
+        )
+        fail("K is 64 in a and 32 in b", lambda: mx_dialect.matmul(a, random(4, 32), transpose_rhs=True))

@@ -3,6 +3,7 @@
 import ctypes
 import platform
 import sys
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -31,7 +32,7 @@ class Environment:
         self.library.fegetenv(now)
         return int.from_bytes(now.raw[MXCSR_OFFSET : MXCSR_OFFSET + 4], "little")
 
-    def __enter__(self) -> "Environment":
+    def __enter__(self) -> Any:
         self.library.fegetenv(self.saved)
         changed = bytearray(self.saved.raw)
         value = int.from_bytes(changed[MXCSR_OFFSET : MXCSR_OFFSET + 4], "little") | self.bits

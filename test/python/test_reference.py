@@ -85,6 +85,13 @@ def test_decode_scale_is_a_power_of_two_from_2_to_the_minus_127_on():
         assert np.isnan(values[255])
 
 
+def test_decode_scale_of_e4m3_agrees_with_ml_dtypes():
+    scales = np.arange(256, dtype=np.uint8).view(ml_dtypes.float8_e4m3fn)
+    expected = scales.astype(np.float64)
+    assert_same_floats(reference.decode_scale(scales), expected)
+    assert_same_floats(reference.decode_scale(scales.view(np.uint8), "f8E4M3FN"), expected)
+
+
 @every_element_type
 def test_encode_inverts_decode(element_type):
     codes = all_codes(element_type)
@@ -225,6 +232,63 @@ def test_e4m3_block_by_hand():
     assert q.scale.astype(np.float32).tolist() == [1]
     # 2^-9 is the smallest subnormal, half of it a tie to 0, one and a half a tie to 2; 17 and 19 tie to 16 and 20.
     assert q.mantissa.view(np.uint8).tolist() == [0x7E, 0xB8, 0x01, 0x00, 0x02, 0x80, 0x58, 0x5A]
+
+
+def quantize_nvfp4(x, element_type="f4E2M1FN", block_size=16):
+    return reference.quantize(x, element_type, block_size, scale_type="f8E4M3FN")
+
+
+def assert_nvfp4(x, element_type="f4E2M1FN"):
+    """Compare blocks, the rows of a float array, with the exact conversion."""
+    q = quantize_nvfp4(x, element_type, x.shape[1])
+    assert q.scale.dtype == np.dtype(ml_dtypes.float8_e4m3fn)
+    expected = [oracle.quantize_nvfp4_block([float(value) for value in block], element_type) for block in x]
+    np.testing.assert_array_equal(q.scale.view(np.uint8)[:, 0], [scale for _, scale in expected])
+    np.testing.assert_array_equal(q.mantissa.view(np.uint8), [codes for codes, _ in expected])
+
+
+@settings(max_examples=300)
+@given(st.data(), ELEMENT_TYPES, st.sampled_from(INPUT_DTYPES), st.sampled_from([1, 4, 16]), st.integers(-12, 12))
+def test_quantize_with_e4m3_scales_is_the_exact_conversion(data, element_type, dtype, block_size, power):
+    x = data.draw(float_blocks(block_size, dtype, finite=False))
+    assert_nvfp4(x[None], element_type)
+    if dtype is np.float32:
+        # Random exponents lie outside the scales' range more often than not.
+        with np.errstate(all="ignore"):
+            largest = np.max(np.abs(x), initial=0, where=np.isfinite(x))
+            assert_nvfp4(np.ldexp(x, power - np.frexp(largest)[1])[None], element_type)
+
+
+def test_quantize_with_e4m3_scales_is_exact_at_and_beside_ties():
+    assert_nvfp4(oracle.nvfp4_ties())
+
+
+@pytest.mark.parametrize(
+    ("x", "scale", "codes"),
+    [
+        # 6 * 448: the largest scale; what is above saturates.
+        ((2688.0, -448.0), 448, (7, 10)),
+        ((1e30, -2e30), 448, (7, 15)),
+        # 6 / 6 and 7 / 6, of which the nearest scale is 1.125: 7 / 1.125 saturates.
+        ((6.0, 0.25), 1, (7, 0)),
+        ((7.0, 3.9375), 1.125, (7, 6)),
+        # Scales do not become subnormal: the least is 2^-6, and half of its smallest element is a tie to 0.
+        ((0.00390625, -0.01171875), 0.015625, (0, 10)),
+        ((0.0, -0.0), 0.015625, (0, 8)),
+    ],
+)
+def test_nvfp4_by_hand(x, scale, codes):
+    q = quantize_nvfp4(f32(*x), block_size=2)
+    assert q.scale.astype(np.float32).tolist() == [scale]
+    assert q.mantissa.view(np.uint8).tolist() == list(codes)
+
+
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
+def test_a_special_nvfp4_block_has_the_nan_scale(special):
+    q = quantize_nvfp4(f32(1, special, 2.5, -0.0, 1, 2, 3, 6), block_size=4)
+    assert q.scale.view(np.uint8).tolist() == [0x7F, 0x38]
+    assert q.mantissa.view(np.uint8)[[0, 2, 3]].tolist() == [2, 4, 8]
+    np.testing.assert_array_equal(np.isnan(reference.dequantize(q)), [True] * 4 + [False] * 4)
 
 
 @every_element_type
@@ -384,6 +448,18 @@ def test_dequantize_is_the_exact_product_for_every_code_and_scale(element_type):
     assert_same_floats(actual, expected)
 
 
+@every_element_type
+def test_dequantize_with_e4m3_scales_is_the_exact_product_for_every_code_and_scale(element_type):
+    codes = all_codes(element_type)
+    mantissa = np.repeat(codes, 256).view(oracle.TABLE[element_type].dtype)
+    scale = np.tile(np.arange(256, dtype=np.uint8), len(codes))
+    values = mantissa.astype(np.float64) / (64 if element_type == "i8" else 1)
+    with np.errstate(invalid="ignore"):
+        expected = (values * scale.view(ml_dtypes.float8_e4m3fn).astype(np.float64)).astype(np.float32)
+    assert_same_floats(reference.dequantize(mantissa, scale.view(ml_dtypes.float8_e4m3fn), 1), expected)
+    assert_same_floats(reference.dequantize(mantissa, scale, 1, scale_type="f8E4M3FN"), expected)
+
+
 def test_dequantize_specials_by_hand():
     e5m2 = np.array([0x7C, 0xFC, 0x7D, 0x7B, 0x3C], np.uint8).view(ml_dtypes.float8_e5m2)
     values = reference.dequantize(e5m2, np.full(5, 254, np.uint8), 1)
@@ -444,6 +520,7 @@ def test_flushed_subnormals_change_nothing(element_type):
     def results():
         return [
             *(code_bytes(reference.quantize(x, element_type, 4, rounding=mode)) for mode in oracle.ROUNDINGS),
+            code_bytes(quantize_nvfp4(x, element_type, 4)),
             reference.encode(x, element_type).tobytes(),
             reference.encode(doubles, element_type).tobytes(),
             reference.dequantize(mantissa, scale, 1).tobytes(),
@@ -506,6 +583,33 @@ def test_matmul_takes_every_spelling_of_an_operand():
             np.testing.assert_array_equal(reference.matmul(left, right), expected)
     half = a.astype(np.float16)
     np.testing.assert_array_equal(reference.matmul(half, b), reference.matmul(half.astype(np.float32), b))
+
+
+def test_matmul_of_a_transposed_side():
+    a, b, acc = normal(8, 2, 3, 64), normal(9, 4, 64), normal(10, 2, 3, 4)
+    qa, qb = reference.quantize(a, "f4E2M1FN"), quantize_nvfp4(b)
+    for right in (b, qb, (qb.mantissa, qb.scale, 16)):
+        values = right if right is b else reference.dequantize(qb)
+        for function in (reference.matmul, reference.matmul_bound):
+            actual = function(qa, right, acc, transpose_rhs=True)
+            np.testing.assert_array_equal(actual, function(qa, values.swapaxes(-1, -2), acc))
+
+
+def test_matmul_broadcasts_to_the_accumulator():
+    a, b, acc = normal(8, 1, 3, 32), normal(9, 32, 4), normal(10, 5, 2, 3, 4)
+    actual = reference.matmul(reference.quantize(a), b, acc)
+    assert actual.shape == acc.shape
+    np.testing.assert_array_equal(actual, reference.matmul(reference.quantize(a), b) + acc)
+
+
+def test_matmul_keeps_what_exceeds_float32():
+    """Scales of 2^127 and 2^-127 cancel, though 448 * 2^127 is no float32."""
+    ones = np.full((1, 2), 0x7E, np.uint8).view(ml_dtypes.float8_e4m3fn)
+    a, b = (ones, np.full((1, 1), 254, np.uint8), 2), (ones.T, np.zeros((1, 1), np.uint8), 2)
+    assert reference.matmul(a, b) == 2 * 448 * 448
+    assert np.isinf(reference.dequantize(*a[:2], block_size=2)).all()
+    assert np.isinf(reference.matmul_bound(a, b))
+    assert reference.matmul_bound(a, b, scale_products="exponent") == pytest.approx(6 * 2.0**-24 * 2 * 448 * 448)
 
 
 def test_matmul_broadcasts_batches_as_numpy():
@@ -589,6 +693,53 @@ def test_the_bound_catches_one_lost_product():
     assert (error > reference.matmul_bound(a, b)).mean() > 0.9
 
 
+def test_the_bound_of_exponents_claims_nothing_where_an_element_times_a_float_is_not_normal():
+    one = np.ones((1, 1), ml_dtypes.float8_e5m2), np.full((1, 1), 127, np.uint8), 1
+
+    def is_finite(x, **options):
+        return bool(np.isfinite(reference.matmul_bound(one, f32(x)[None], **options))[0, 0])
+
+    for x in (0.0, 2.0**-110, -(2.0**88), 1.0):
+        assert is_finite(x, scale_products="exponent")
+    for x in (2.0**-111, -(2.0**89), np.inf, np.nan):
+        assert not is_finite(x, scale_products="exponent")
+    assert is_finite(2.0**-149)
+    assert is_finite(2.0**126)
+
+
+def float32_exponent_matmul(a, b, acc):
+    """Return acc + A @ B of one row and column: float32 dot products of the elements of blocks, then their scales."""
+    (a_elements, a_scales), (b_elements, b_scales) = a, b
+    total = np.float32(acc)
+    for i, a_scale in enumerate(a_scales):
+        dot = np.float32(0)
+        for x, y in zip(a_elements[i], b_elements[i], strict=True):
+            dot = np.float32(dot + np.float32(np.float32(x) * np.float32(y)))
+        total = np.float32(total + np.float32(np.ldexp(dot.astype(np.float64), a_scale + b_scales[i])))
+    return total
+
+
+@given(st.data(), st.sampled_from(FLOATS), st.sampled_from(FLOATS), st.integers(1, 4), st.integers(0, 2))
+def test_float32_sums_of_scaled_blocks_are_within_the_bound(data, a_type, b_type, blocks, log_size):
+    size = 1 << log_size
+    sides, operands = [], []
+    for element_type, axis in ((a_type, -1), (b_type, 0)):
+        finite = [
+            c for c in all_codes(element_type).tolist() if np.isfinite(reference.decode(np.uint8([c]), element_type)[0])
+        ]
+        codes = np.uint8([[data.draw(st.sampled_from(finite)) for _ in range(size)] for _ in range(blocks)])
+        scales = np.uint8([data.draw(st.integers(0, 254)) for _ in range(blocks)])
+        sides.append((reference.decode(codes, element_type), scales.astype(int) - 127))
+        mantissa = codes.reshape(1, -1).view(oracle.TABLE[element_type].dtype)
+        operands.append((mantissa, scales[None], size) if axis else (mantissa.T, scales[:, None], size))
+    acc = data.draw(float_blocks(1))
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        result = float(float32_exponent_matmul(*sides, acc[0]))
+    expected = reference.matmul(*operands, acc[None])[0, 0]
+    bound = reference.matmul_bound(*operands, acc[None], scale_products="exponent")[0, 0]
+    assert np.isinf(bound) or abs(result - expected) <= bound
+
+
 def test_the_bound_claims_nothing_where_float32_overflows():
     huge = f32(2.0**100)[None]
     assert reference.matmul_bound(huge, huge) == np.inf
@@ -629,7 +780,17 @@ def test_the_bound_covers_subnormal_products():
         (lambda: reference.encode(np.ones(1, np.int8), "i8"), "encode takes float64, float32"),
         (lambda: reference.decode(np.array([16], np.uint8), "f4E2M1FN"), "0x10 is no code of MXFP4 E2M1.* 4 bits"),
         (lambda: reference.decode(np.ones(1, np.int8), "f8E4M3FN"), "have dtype float8_e4m3fn or uint8, not int8"),
-        (lambda: reference.decode_scale(f32(1)), "float8_e8m0fnu or uint8, not float32"),
+        (lambda: reference.decode_scale(f32(1)), "float8_e8m0fnu, float8_e4m3fn or uint8, not float32"),
+        (
+            lambda: reference.decode_scale(np.ones(1, ml_dtypes.float8_e8m0fnu), "f8E4M3FN"),
+            "float8_e4m3fn or uint8, not float8_e8m0fnu",
+        ),
+        (lambda: reference.decode_scale(np.ones(1, np.uint8), "f32"), "'f32' is not a supported scale type"),
+        (lambda: reference.quantize(f32(1), block_size=1, scale_type="f8E5M2"), "'f8E5M2' is not a supported scale"),
+        (
+            lambda: reference.quantize(f32(1), block_size=1, rounding="ceil", scale_type="f8E4M3FN"),
+            "rounding 'ceil' chooses a shared exponent; f8E4M3FN scales take the nearest",
+        ),
         (lambda: reference.dequantize(np.zeros(32, np.uint8), np.zeros(1, np.uint8)), "uint8 holds no MX elements"),
         (lambda: reference.dequantize(np.zeros(32, np.int8)), "needs the scale array"),
         (
@@ -641,7 +802,12 @@ def test_the_bound_covers_subnormal_products():
             "not both",
         ),
         (lambda: reference.matmul(normal(0, 2, 3), normal(0, 2, 3)), r"\(2, 3\) and \(2, 3\): A's last axis"),
+        (lambda: reference.matmul(normal(0, 2, 3), normal(0, 4, 2), transpose_rhs=True), "must be as long as B's last"),
         (lambda: reference.matmul(normal(0, 2, 2, 3), normal(0, 3, 3, 3)), "batch axes do not broadcast"),
+        (
+            lambda: reference.matmul(normal(0, 2, 2, 3), normal(0, 3, 4), normal(0, 1, 2, 4)),
+            r"has shape \(1, 2, 4\).* \(2, 2, 4\)",
+        ),
         (lambda: reference.matmul(normal(0, 3), normal(0, 3, 3)), r"operand A has shape \(3,\); expected rank 2"),
         (lambda: reference.matmul(normal(0, 2, 3), normal(0, 3, 4), normal(0, 4)), r"has shape \(4,\).* \(2, 4\)"),
         (lambda: reference.matmul(normal(0, 2, 3), normal(0, 3, 4).astype(float)), "matmul takes float32"),
@@ -653,6 +819,13 @@ def test_the_bound_covers_subnormal_products():
             lambda: reference.matmul(normal(0, 32, 32), reference.quantize(normal(0, 32, 32))),
             "operand B is blocked along axis 1, not along the contracted axis 0; quantize it with axis=-2",
         ),
+        (
+            lambda: reference.matmul(
+                normal(0, 32, 32), reference.quantize(normal(0, 32, 32), axis=0), transpose_rhs=True
+            ),
+            "operand B is blocked along axis 0, not along the contracted axis 1; quantize it with axis=-1",
+        ),
+        (lambda: reference.matmul_bound(normal(0, 2, 3), normal(0, 3, 2), scale_products="both"), "'both'; expected"),
         (
             lambda: reference.matmul_bound(np.zeros((0, 1 << 22), np.float32), np.zeros((1 << 22, 0), np.float32)),
             "no useful error bound",

@@ -105,6 +105,42 @@ class TestMatmul:
         refused(text, (x, ones(2, 32, 2), ones(3, 2, 2)), "batch extents of rhs and acc")
         refused(text, (x, ones(3, 32, 2), ones(2, 2, 2)), "batch extents of lhs and acc")
 
+    def test_transposed(self, refused):
+        text = PLAIN.replace("%acc :", "%acc {transpose_rhs} :")
+        kernel = mx_dialect.compile(text, pipeline=LOOPS)
+        np.testing.assert_array_equal(kernel(mx(2, 64), ones(3, 64), ones(2, 3)), np.full((2, 3), 65))
+        refused(text, (mx(2, 64), ones(64, 64), ones(2, 3)), "N of rhs and acc")
+        refused(text, (mx(2, 64), ones(3, 32), ones(2, 3)), "K of lhs and rhs")
+        refused(text, (mx(2, 64), ones(3, 64), ones(1, 3)), "M of lhs and acc")
+
+    def test_broadcast(self, refused):
+        """Only an extent of 1 in the type broadcasts, and axes that are not there."""
+        a, b, acc = A.replace("<?x?x", "<?x1x?x?x"), "tensor<?x?x?xf32>", "tensor<?x?x?x?xf32>"
+        text = f"""
+        func.func @f(%a: {a}, %b: {b}, %acc: {acc}) -> {acc} {{
+          %0 = mx.block_matmul %a, %b, %acc : {a}, {b}, {acc} -> {acc}
+          return %0 : {acc}
+        }}"""
+        x = MxArray(np.ones((3, 1, 2, 64), F8), np.ones((3, 1, 2, 2), SCALE))
+        kernel = mx_dialect.compile(text, pipeline=LOOPS)
+        np.testing.assert_array_equal(kernel(x, ones(4, 64, 5), ones(3, 4, 2, 5)), np.full((3, 4, 2, 5), 65))
+        refused(text, (x, ones(1, 64, 5), ones(3, 4, 2, 5)), "batch extents of rhs and acc")
+        refused(text, (x, ones(4, 64, 5), ones(1, 4, 2, 5)), "batch extents of lhs and acc")
+
+    def test_an_open_extent_that_is_1_does_not_broadcast(self, refused):
+        """Though the program says where it comes from."""
+        a, acc = A.replace("<?x?x", "<?x?x?x"), "tensor<?x?x?xf32>"
+        text = f"""
+        func.func @f(%x: tensor<1x2x64xf32>, %b: {T}, %acc: {acc}) -> {acc} {{
+          %y = tensor.cast %x : tensor<1x2x64xf32> to {acc}
+          %a = mx.quantize_block %y : {acc} -> {a}
+          %0 = mx.block_matmul %a, %b, %acc : {a}, {T}, {acc} -> {acc}
+          return %0 : {acc}
+        }}"""
+        kernel = mx_dialect.compile(text, pipeline=LOOPS)
+        assert (kernel(ones(1, 2, 64), ones(64, 5), ones(1, 2, 5)) == 65).all()
+        refused(text, (ones(1, 2, 64), ones(64, 5), ones(3, 2, 5)), "batch extents of lhs and acc")
+
     def test_through_quantize_and_fold(self, refused):
         """x and y reach the matmul through quantize, fold_scale, compose and decompose."""
         text = matmul(

@@ -23,7 +23,7 @@
 // VECTORS: %[[ACC:.*]] = vector.transfer_read %[[TILE]][%c0, %c0]
 // VECTORS: scf.for
 // VECTORS-NOT: memref.copy
-// VECTORS: vector.transfer_write %{{.*}}, %[[TILE]][%c0, %c0]
+// VECTORS: vector.transfer_write %{{.*}}, %[[TILE]][%c1, %c0]
 // VECTORS-NOT: memref.copy
 // CHECK: return %[[C]] : memref<32x64xf32>
 func.func @block_matmul(%a: !mx.tensor<32x64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>, %b: tensor<64x64xf32>, %c: tensor<32x64xf32>) -> tensor<32x64xf32> {

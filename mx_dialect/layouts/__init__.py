@@ -1,0 +1,1 @@
+"""Physical layouts of block-scaled tensors: index formulas, and numpy functions that apply them."""

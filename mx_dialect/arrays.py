@@ -14,9 +14,9 @@ import numpy.typing as npt
 from mx_dialect.codes import format_named, require_rounding, scale_format_named
 from mx_dialect.diagnostics import MxError
 from mx_dialect.formats import DEFAULT_ROUNDING, E8M0, SCALE_FORMATS
-from mx_dialect.kernel import Kernel
 from mx_dialect.mx_array import MxArray, as_array
 from mx_dialect.runtime import compile
+from mx_dialect.runtime.kernel import Kernel
 from mx_dialect.tensor_spec import TensorSpec, spell_shape
 
 __all__ = ["MxArray", "dequantize", "matmul", "quantize"]

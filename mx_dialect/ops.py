@@ -203,8 +203,8 @@ class BlockMatmulOp(Mx.Operation, name="block_matmul", traits=[ext.Pure]):
 class FoldScaleOp(Mx.Operation, name="fold_scale", traits=[ext.Pure]):
     """Multiply a block-scaled tensor by a scalar, without touching its elements.
 
-    The value is the tensor's exact value times the factor, rounded only where it is consumed; the factors of nested
-    folds are first multiplied with each other in f32, innermost first. Lowering passes the factor to the consumer.
+    Wherever it is consumed, an element is worth element * scale, formed in f32, times the factor, rounded once more; the
+    factors of nested folds are first multiplied with each other in f32, innermost first. Lowering passes the factor to the consumer.
     Where the tensor itself is needed (returned, decomposed), the factor must be a constant power of two, which goes
     into the scales; a scale that would leave its range is an error when the program runs.
 

@@ -26,6 +26,9 @@ from mx_dialect.types import TensorType
 
 Pattern = Callable[[BlockMatmulOp, rewrite.PatternRewriter], None]
 
+# The values of the `scale-products` option.
+SCALE_PRODUCTS = ("elements", "exponent")
+
 
 def pattern(scale_products: str) -> Pattern:
     """Return the pattern for one of the values of the `scale-products` option."""
@@ -119,8 +122,8 @@ class _Operand:
 def scale_block_dots(op: BlockMatmulOp, rewriter: rewrite.PatternRewriter) -> None:
     """acc + A * B becomes a loop over blocks of K: the dot product of the elements alone, then its scale, then the sum.
 
-    The exponents of both scales are added as integers, so no product leaves f32's range on the way to a block's
-    contribution that does not leave it.
+    The exponents of both scales are added as integers, so that between two block-scaled sides no product leaves f32's
+    range on the way to a block's contribution that does not leave it. An extreme float times an element still may.
     """
     with rewriter.ip, op.location:
         loops = _Loops(op)

@@ -35,8 +35,8 @@ class Options:
     scale_products: str = option(
         "elements",
         "Where a matmul applies the scales: to the elements, in one loop nest, or as exponents to each block's dot "
-        "product, which no pair of scales makes overflow or flush on the way",
-        choices=("elements", "exponent"),
+        "product, which, with both sides block-scaled, no pair of scales makes overflow or flush on the way",
+        choices=block_matmul.SCALE_PRODUCTS,
     )
 
 

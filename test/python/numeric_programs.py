@@ -1,10 +1,12 @@
 """Programs of many mx operations each, so that one compilation serves many cases, and the values they are run on."""
 
 import functools
+import itertools
 from dataclasses import dataclass
 
 import ml_dtypes
 import numpy as np
+import oracle
 
 import mx_dialect
 from mx_dialect import reference
@@ -12,7 +14,9 @@ from mx_dialect.tensor_spec import TensorSpec, spell_shape
 
 F32, F16, BF16 = (np.dtype(dtype) for dtype in (np.float32, np.float16, ml_dtypes.bfloat16))
 FLOATS = {"f32": F32, "f16": F16, "bf16": BF16}
-NVFP4 = ("f4E2M1FN", 16, "f8E4M3FN")
+E8M0, E4M3 = "f8E8M0FNU", "f8E4M3FN"
+NVFP4 = ("f4E2M1FN", 16, E4M3)
+FORMATS = (*((element, E8M0) for element in oracle.ELEMENT_TYPES), (NVFP4[0], E4M3))
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,73 @@ class Matmul:
             s.custom() if isinstance(s, TensorSpec) else f"tensor<{spell_shape(*s)}>" for s in (self.lhs, self.rhs)
         )
         return (*sides, f"tensor<{spell_shape(self.acc, 'f32')}>")
+
+
+def mx(shape, element, block=32, scale=E8M0, axis=-1):
+    return TensorSpec(shape, element, block, scale, axis % len(shape))
+
+
+def matmuls():
+    """Return pairs of formats, block sizes and float types, plain and transposed, and ways of broadcasting."""
+    m, k, n = 5, 64, 7
+    both = [
+        (("f8E4M3FN", 32), ("f8E4M3FN", 32)),
+        (("f8E4M3FN", 32), ("f4E2M1FN", 32)),
+        (("i8", 32), ("f6E3M2FN", 16)),
+        (("f6E2M3FN", 64), ("i8", 1)),
+        (("f8E5M2", 1), ("f6E2M3FN", 2)),
+        (("f4E2M1FN", 2), ("f8E5M2", 64)),
+        (NVFP4, NVFP4),
+        (("f8E4M3FN", 32), NVFP4),
+    ]
+    cases = []
+    for number, (lhs, rhs) in enumerate(both):
+        transpose = number % 2 == 1
+        sides = mx((m, k), *lhs), mx((n, k), *rhs) if transpose else mx((k, n), *rhs, axis=0)
+        cases.append(Matmul(*sides, (m, n), transpose))
+    floats = itertools.cycle(FLOATS)
+    for number, (element, scale) in enumerate(FORMATS):
+        block, dense = 16 if scale == E4M3 else 32, next(floats)
+        transpose = number % 2 == 0
+        if number % 3:
+            rhs = mx((n, k), element, block, scale) if transpose else mx((k, n), element, block, scale, axis=0)
+            cases.append(Matmul(((m, k), dense), rhs, (m, n), transpose))
+        else:
+            rhs = ((n, k) if transpose else (k, n), dense)
+            cases.append(Matmul(mx((m, k), element, block, scale), rhs, (m, n), transpose))
+    cases += [
+        Matmul(mx((2, 1, m, k), "f8E4M3FN"), mx((3, k, n), "f4E2M1FN", axis=-2), (2, 3, m, n)),
+        Matmul(((m, k), "f32"), mx((2, n, k), "f8E4M3FN"), (2, m, n), True),
+        Matmul(mx((1, m, k), "i8"), ((1, k, n), "bf16"), (2, m, n)),
+    ]
+    return cases
+
+
+def open_extents(case):
+    """Return a case with every extent open but those of 1, which broadcast."""
+
+    def opened(shape):
+        return tuple(extent if extent == 1 else None for extent in shape)
+
+    def side(given):
+        if isinstance(given, TensorSpec):
+            return mx(opened(given.shape), given.element, given.block_size, given.scale_type, given.axis)
+        return opened(given[0]), given[1]
+
+    return Matmul(side(case.lhs), side(case.rhs), opened(case.acc), case.transpose_rhs)
+
+
+def resized(case, m, k, n):
+    """Return a case with other extents of M, K and N in place of 5, 64 and 7."""
+    extents = {5: m, 64: k, 7: n}
+
+    def side(given):
+        if isinstance(given, TensorSpec):
+            shape = tuple(extents.get(e, e) for e in given.shape)
+            return mx(shape, given.element, given.block_size, given.scale_type, given.axis)
+        return tuple(extents.get(e, e) for e in given[0]), given[1]
+
+    return Matmul(side(case.lhs), side(case.rhs), tuple(extents.get(e, e) for e in case.acc), case.transpose_rhs)
 
 
 def _function(arguments, operations, results):

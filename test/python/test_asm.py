@@ -3,8 +3,8 @@
 import pytest
 
 from mx_dialect import asm, dialect, ops
-from mx_dialect.asm import reader, table
 from mx_dialect._mlir import ir
+from mx_dialect.asm import reader, table
 from mx_dialect.diagnostics import Collector, MxError, collecting, warn_at
 
 BODY = "<32x64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>"

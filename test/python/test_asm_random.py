@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mx_dialect import asm, dialect
-from mx_dialect.asm import lexer
 from mx_dialect._mlir import ir
+from mx_dialect.asm import lexer
 from mx_dialect.diagnostics import MxError
 
 SEEDS = st.integers(0, 2**64 - 1)

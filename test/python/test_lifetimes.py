@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import mx_dialect
-from mx_dialect import memref, runtime
+from mx_dialect.runtime import compiler, memref
 
 # Bytes of a result below, large enough to see in the process's size.
 SIZE = 4 << 20
@@ -95,7 +95,7 @@ def test_results_outlive_the_kernel():
     results = kernel(np.arange(4, dtype=np.float32))
     gone = weakref.ref(kernel)
     del kernel
-    runtime._cache._kernels.clear()
+    compiler._cache._kernels.clear()
     gc.collect()
     assert gone() is None
     # New code may lie where the old was.
@@ -115,7 +115,7 @@ def test_arguments_are_released():
 
 
 def test_cache_is_bounded():
-    cache = runtime._Cache(limit=2)
+    cache = compiler._Cache(limit=2)
     made = []
 
     def build(key):
@@ -129,7 +129,7 @@ def test_cache_is_bounded():
 
 
 def test_cache_keeps_nothing_that_failed():
-    cache = runtime._Cache(limit=2)
+    cache = compiler._Cache(limit=2)
 
     def broken():
         raise ValueError("broken")
@@ -220,7 +220,7 @@ def test_constants_of_a_context_are_freed():
         }}"""
         kernel = mx_dialect.compile(text, pipeline=ONE_AT_A_TIME)
         assert kernel(0) == np.int8(number)
-        runtime._cache._kernels.clear()
+        compiler._cache._kernels.clear()
 
     compiled(0)
     gc.collect()

@@ -129,3 +129,30 @@ def test_a_nan_scale_makes_all_that_it_touches_nan(scale_products, pipeline, opt
     result = multiplied(a, b, scale_products, pipeline=pipeline, opt_level=opt_level)
     np.testing.assert_array_equal(np.isnan(result).all(axis=1), np.arange(len(SCALES)) == 3)
     np.testing.assert_array_equal(np.delete(result, 3, axis=0), 0)
+
+
+def test_compile_chooses_where_scales_come_in() -> None:
+    """448 * 2^127 times 2^-127 is 448 when the exponents meet first, and Inf when the elements are scaled."""
+    text = """
+    func.func @f(%a: !mx.tensor<?x?xf8E4M3FN, block_size = 4, scale_type = f8E8M0FNU>, %b: !mx.tensor<?x?xf8E4M3FN, block_size = 4, scale_type = f8E8M0FNU, axis = 0>, %c: tensor<?x?xf32>) -> tensor<?x?xf32> {
+      %0 = mx.block_matmul %a, %b, %c : <?x?xf8E4M3FN, block_size = 4, scale_type = f8E8M0FNU>, <?x?xf8E4M3FN, block_size = 4, scale_type = f8E8M0FNU, axis = 0>, tensor<?x?xf32> -> tensor<?x?xf32>
+      return %0 : tensor<?x?xf32>
+    }"""
+    a = mx_dialect.MxArray(np.full((1, 4), 0x7E, np.uint8), np.full((1, 1), 254, np.uint8), 4, element_type="f8E4M3FN")
+    b = mx_dialect.MxArray(
+        np.full((4, 1), 0x38, np.uint8), np.full((1, 1), 0, np.uint8), 4, axis=0, element_type="f8E4M3FN"
+    )
+    zero = np.zeros((1, 1), np.float32)
+    assert mx_dialect.compile(text, scale_products="exponent")(a, b, zero) == 4 * 448
+    assert np.isinf(mx_dialect.compile(text)(a, b, zero))
+    with pytest.raises(mx_dialect.MxError, match="scale_products is one of elements, exponent, not 'both'"):
+        mx_dialect.compile(text, scale_products="both")
+    # Six elements are no whole number of blocks; the check belongs to the argument, whatever the lowering.
+    with pytest.raises(mx_dialect.MxError):
+        mx_dialect.compile(text, scale_products="exponent")(
+            np.zeros((1, 6), np.uint8),
+            np.zeros((1, 1), np.uint8),
+            np.zeros((6, 1), np.uint8),
+            np.zeros((1, 1), np.uint8),
+            zero,
+        )

@@ -8,8 +8,11 @@ import numpy as np
 import oracle
 import pytest
 from numeric_programs import (
+    E4M3,
+    E8M0,
     F32,
     FLOATS,
+    FORMATS,
     NVFP4,
     Matmul,
     Quantize,
@@ -21,26 +24,24 @@ from numeric_programs import (
     dequantized,
     hard,
     matmul_program,
+    matmuls,
+    mx,
+    open_extents,
     quantize_program,
+    resized,
 )
 
 from mx_dialect import MxError, reference
 from mx_dialect.reference import Quantized
 from mx_dialect.tensor_spec import TensorSpec
 
-LOOPS, VECTORS = "mx-lower-to-llvm", "mx-lower-to-llvm-vectorized"
-E8M0, E4M3 = "f8E8M0FNU", "f8E4M3FN"
-FORMATS = (*((element, E8M0) for element in oracle.ELEMENT_TYPES), (NVFP4[0], E4M3))
+LOOPS = "mx-lower-to-llvm"
 every_format = pytest.mark.parametrize(("element", "scale"), FORMATS)
 every_lowering = pytest.mark.parametrize("scale_products", ["elements", "exponent"])
 
 # The blocked axis first, in the middle and last; the other extents leave remainders for vectors.
 SHAPES = ((64, 9, 7), (13, 64, 7), (13, 9, 64))
 BLOCK_SIZES = (1, 2, 16, 32, 64)  # The last one is all of the axis.
-
-
-def mx(shape, element, block=32, scale=E8M0, axis=-1):
-    return TensorSpec(shape, element, block, scale, axis % len(shape))
 
 
 # Quantize and dequantize
@@ -153,73 +154,10 @@ def test_dequantize_bits_of_open_extents():
 # Matmul
 
 
-def matmuls():
-    """Return pairs of formats, block sizes and float types, plain and transposed, and ways of broadcasting."""
-    m, k, n = 5, 64, 7
-    both = [
-        (("f8E4M3FN", 32), ("f8E4M3FN", 32)),
-        (("f8E4M3FN", 32), ("f4E2M1FN", 32)),
-        (("i8", 32), ("f6E3M2FN", 16)),
-        (("f6E2M3FN", 64), ("i8", 1)),
-        (("f8E5M2", 1), ("f6E2M3FN", 2)),
-        (("f4E2M1FN", 2), ("f8E5M2", 64)),
-        (NVFP4, NVFP4),
-        (("f8E4M3FN", 32), NVFP4),
-    ]
-    cases = []
-    for number, (lhs, rhs) in enumerate(both):
-        transpose = number % 2 == 1
-        sides = mx((m, k), *lhs), mx((n, k), *rhs) if transpose else mx((k, n), *rhs, axis=0)
-        cases.append(Matmul(*sides, (m, n), transpose))
-    floats = itertools.cycle(FLOATS)
-    for number, (element, scale) in enumerate(FORMATS):
-        block, dense = 16 if scale == E4M3 else 32, next(floats)
-        transpose = number % 2 == 0
-        if number % 3:
-            rhs = mx((n, k), element, block, scale) if transpose else mx((k, n), element, block, scale, axis=0)
-            cases.append(Matmul(((m, k), dense), rhs, (m, n), transpose))
-        else:
-            rhs = ((n, k) if transpose else (k, n), dense)
-            cases.append(Matmul(mx((m, k), element, block, scale), rhs, (m, n), transpose))
-    cases += [
-        Matmul(mx((2, 1, m, k), "f8E4M3FN"), mx((3, k, n), "f4E2M1FN", axis=-2), (2, 3, m, n)),
-        Matmul(((m, k), "f32"), mx((2, n, k), "f8E4M3FN"), (2, m, n), True),
-        Matmul(mx((1, m, k), "i8"), ((1, k, n), "bf16"), (2, m, n)),
-    ]
-    return cases
-
-
-def open_extents(case):
-    """Return a case with every extent open but those of 1, which broadcast."""
-
-    def opened(shape):
-        return tuple(extent if extent == 1 else None for extent in shape)
-
-    def side(given):
-        if isinstance(given, TensorSpec):
-            return mx(opened(given.shape), given.element, given.block_size, given.scale_type, given.axis)
-        return opened(given[0]), given[1]
-
-    return Matmul(side(case.lhs), side(case.rhs), opened(case.acc), case.transpose_rhs)
-
-
 MATMULS = matmuls()
 # The first of each kind: two formats, a dense side, NVFP4, and all ways of broadcasting.
 SOME = [MATMULS[i] for i in (1, 6, 8, 10, -3, -2, -1)]
 STATIC, OPEN = matmul_program(MATMULS), matmul_program([open_extents(case) for case in SOME])
-
-
-def resized(case, m, k, n):
-    """Return a case with other extents of M, K and N in place of 5, 64 and 7."""
-    extents = {5: m, 64: k, 7: n}
-
-    def side(given):
-        if isinstance(given, TensorSpec):
-            shape = tuple(extents.get(e, e) for e in given.shape)
-            return mx(shape, given.element, given.block_size, given.scale_type, given.axis)
-        return tuple(extents.get(e, e) for e in given[0]), given[1]
-
-    return Matmul(side(case.lhs), side(case.rhs), tuple(extents.get(e, e) for e in case.acc), case.transpose_rhs)
 
 
 def check_matmuls(kernel, cases, operands, scale_products="elements", exact=False):

@@ -21,10 +21,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mx_dialect import quantization_error, report
+from mx_dialect import report
 from mx_dialect.diagnostics import MxError
-from mx_dialect.quantization_error import Case, Error, Report, measure, summarize
-from mx_dialect.tensor_files import Tensor
+from mx_dialect.report import quantization_error
+from mx_dialect.report.quantization_error import Case, Error, Report, measure, summarize
+from mx_dialect.report.tensor_files import Tensor
 
 ROOT = Path(__file__).parents[2]
 
@@ -645,11 +646,11 @@ def test_plot_shows_the_largest_tensors(monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("matplotlib")
     from matplotlib import figure
 
-    from mx_dialect import report_plot
+    from mx_dialect.report import plot
 
-    monkeypatch.setattr(report_plot, "_MOST_TENSORS", 2)
+    monkeypatch.setattr(plot, "_MOST_TENSORS", 2)
     reports = [measured(np.ones(n, np.float32), [Case("i8", "floor")], with_scales=True) for n in (64, 32, 96)]
-    picture = report_plot._figure(figure, quantization_error.Summary("x.npy", 32, -1, reports))
+    picture = plot._figure(figure, quantization_error.Summary("x.npy", 32, -1, reports))
     titles = [axes.get_title() for axes in picture.axes]
     assert [title for title in titles if title.startswith("x ")] == ["x  64 f32", "x  96 f32"]
     assert picture.get_suptitle() == "x.npy: blocks of 32 along axis -1 (the 2 largest of 3 tensors)"
@@ -659,13 +660,13 @@ def test_plot_shows_what_was_measured():
     pytest.importorskip("matplotlib")
     from matplotlib import figure
 
-    from mx_dialect import report_plot
+    from mx_dialect.report import plot
 
     x = spread(13, (8, 64))
     x[2, 0], x[4] = np.inf, 0
     cases = [Case("f8E4M3FN", mode) for mode in ("floor", "ceil")]
     summary = quantization_error.Summary("x.npy", 32, -1, [measured(x, cases, with_scales=True)])
-    bars, heat, *_ = report_plot._figure(figure, summary).axes
+    bars, heat, *_ = plot._figure(figure, summary).axes
     heights = [patch.get_height() for patch in bars.patches]
     clean = x.copy()
     clean[2, :32] = 0
@@ -681,13 +682,13 @@ def test_plot_shows_what_was_measured():
 
 def test_large_grids_keep_their_largest_scale():
     pytest.importorskip("matplotlib")
-    from mx_dialect import report_plot
+    from mx_dialect.report import plot
 
     grid = np.random.default_rng(0).integers(0, 200, (1300, 3)).astype(np.uint8)
     grid[777, 1] = 250
-    coarse = report_plot._largest_of_cells(grid)
-    assert coarse.shape == (report_plot._MOST_CELLS, 3)
-    assert np.argwhere(coarse == 250).tolist() == [[777 * report_plot._MOST_CELLS // 1300, 1]]
+    coarse = plot._largest_of_cells(grid)
+    assert coarse.shape == (plot._MOST_CELLS, 3)
+    assert np.argwhere(coarse == 250).tolist() == [[777 * plot._MOST_CELLS // 1300, 1]]
     np.testing.assert_array_equal(coarse.max(axis=0), grid.max(axis=0))
 
 
@@ -710,7 +711,7 @@ def test_plots_that_cannot_be(run: Run, archive: Path, tmp_path: Path):
 
 def test_a_plot_is_whole_or_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("matplotlib")
-    from mx_dialect import report_plot
+    from mx_dialect.report import plot
 
     path = tmp_path / "x.png"
     path.write_bytes(b"before")
@@ -720,6 +721,6 @@ def test_a_plot_is_whole_or_as_before(tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(MxError, match="cannot be written: No space left on device"):
-        report_plot._write(str(path), b"after")
+        plot._write(str(path), b"after")
     assert path.read_bytes() == b"before"
     assert os.listdir(tmp_path) == ["x.png"]

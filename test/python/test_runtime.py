@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mx_dialect
-from mx_dialect import MxArray, MxError, asm, memref
+from mx_dialect import MxArray, MxError, asm
 from mx_dialect._mlir import ir
+from mx_dialect.runtime import memref
 
 PIPELINES = ("mx-lower-to-llvm", "mx-lower-to-llvm-vectorized")
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from mx_dialect.diagnostics import MxError
 from mx_dialect.formats import E8M0, ELEMENT_FORMATS
-from mx_dialect.quantization_error import Case, Report, Summary
-from mx_dialect.tensor_files import extra, spell
+from mx_dialect.report.quantization_error import Case, Report, Summary
+from mx_dialect.report.tensor_files import extra, spell
 
 Array: TypeAlias = npt.NDArray[Any]
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from mx_dialect import reference
 from mx_dialect.formats import E8M0, ELEMENT_FORMATS
-from mx_dialect.tensor_files import FLOATS, Tensor, open_tensors, reading
+from mx_dialect.report.tensor_files import FLOATS, Tensor, open_tensors, reading
 
 Array: TypeAlias = npt.NDArray[Any]
 # Told how many steps have been done.

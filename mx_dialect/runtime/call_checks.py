@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from mx_dialect.diagnostics import Diagnostic, MxError
-from mx_dialect.signature import Signature
+from mx_dialect.runtime.signature import Signature
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from mx_dialect._mlir import ir
-from mx_dialect.signature import Signature
+from mx_dialect.runtime.signature import Signature
 
 
 def updated_arguments(function: Any, signature: Signature) -> frozenset[int]:

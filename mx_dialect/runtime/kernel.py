@@ -7,11 +7,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from mx_dialect.call_checks import Check
 from mx_dialect.diagnostics import Diagnostic, MxError
-from mx_dialect.float_environment import default_float_environment
-from mx_dialect.memref import Array, copy, describe, descriptor_type, is_native, take
-from mx_dialect.signature import (
+from mx_dialect.runtime.call_checks import Check
+from mx_dialect.runtime.float_environment import default_float_environment
+from mx_dialect.runtime.memref import Array, copy, describe, descriptor_type, is_native, take
+from mx_dialect.runtime.signature import (
     Signature,
     Slot,
     check_array,

@@ -15,9 +15,9 @@ from typing import Any
 
 from mx_dialect._mlir import affine, arith, cf, ir, linalg
 from mx_dialect.analysis.extents import Extent, Extents, constant, is_elementwise, sizes
-from mx_dialect.call_checks import Check, Term
 from mx_dialect.diagnostics import at, error_at
-from mx_dialect.signature import Signature
+from mx_dialect.runtime.call_checks import Check, Term
+from mx_dialect.runtime.signature import Signature
 from mx_dialect.tensor_spec import TensorSpec
 
 

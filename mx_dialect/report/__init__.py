@@ -27,8 +27,8 @@ from typing import Any
 
 from mx_dialect.diagnostics import MxError
 from mx_dialect.formats import DEFAULT_ROUNDING, ELEMENT_FORMATS, ROUNDING_MODES
-from mx_dialect.quantization_error import Advance, Case, Error, Report, Summary, summarize
-from mx_dialect.tensor_files import spell
+from mx_dialect.report.quantization_error import Advance, Case, Error, Report, Summary, summarize
+from mx_dialect.report.tensor_files import spell
 
 PROGRAM = "python -m mx_dialect.report"
 
@@ -204,9 +204,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(arguments: argparse.Namespace) -> None:
     draw: Callable[[Summary], None] | None = None
     if arguments.plot is not None:
-        from mx_dialect import report_plot
+        from mx_dialect.report import plot
 
-        draw = report_plot.prepare(arguments.plot)
+        draw = plot.prepare(arguments.plot)
     cases = [Case(element_type, mode) for element_type in arguments.formats for mode in arguments.rounding]
     summary = summarize(arguments.file, cases, arguments.block_size, arguments.axis, draw is not None, _progress)
     text = as_json(summary) if arguments.json else table(summary)
@@ -214,7 +214,3 @@ def _run(arguments: argparse.Namespace) -> None:
     print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
     if draw is not None:
         draw(summary)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

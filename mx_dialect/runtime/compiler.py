@@ -20,11 +20,12 @@ from typing import Any
 from mx_dialect import api, asm, dialect, driver, passes, pipelines
 from mx_dialect._mlir import execution_engine, ir
 from mx_dialect.diagnostics import Collector, Diagnostic, MxError, collecting, error_at
-from mx_dialect.in_place import updated_arguments
-from mx_dialect.kernel import Interface, Kernel
-from mx_dialect.machine_checks import insert_machine_checks
-from mx_dialect.shape_checks import insert_checks
-from mx_dialect.signature import of_function
+from mx_dialect.lowering.block_matmul import SCALE_PRODUCTS
+from mx_dialect.runtime.in_place import updated_arguments
+from mx_dialect.runtime.kernel import Interface, Kernel
+from mx_dialect.runtime.machine_checks import insert_machine_checks
+from mx_dialect.runtime.shape_checks import insert_checks
+from mx_dialect.runtime.signature import of_function
 from mx_dialect.transforms.mx_assert_to_status import ASSERTS, STATUS_ARGUMENT
 
 __all__ = ["DEFAULT_PIPELINE", "Kernel", "compile"]
@@ -48,12 +49,14 @@ def compile(
     *,
     pipeline: str = DEFAULT_PIPELINE,
     opt_level: int = 3,
+    scale_products: str = "elements",
 ) -> Kernel:
     """Compile a function of tensors, mx tensors and scalars for this machine.
 
     `module_or_text` is MLIR text (custom or generic mx syntax), bytecode, or a module of any context, which is left as
     it is. `entry` names the function; None takes the only public function with a body. `pipeline` is a named pipeline
-    that ends in LLVM IR, `opt_level` LLVM's, 0 to 3. Kernels are cached: the same program compiles once.
+    that ends in LLVM IR, `opt_level` LLVM's, 0 to 3. `scale_products` is the option of mx-to-linalg: "elements" or
+    "exponent". Kernels are cached: the same program compiles once.
 
     Raises:
         MxError: the program does not parse, there is no such function or its type cannot cross into Python, or the
@@ -65,10 +68,12 @@ def compile(
         raise MxError(f"'{pipeline}' is no pipeline that ends in machine code (one of {known}){hint}")
     if opt_level not in range(4):
         raise MxError(f"opt_level is 0, 1, 2 or 3, not {opt_level!r}")
+    if scale_products not in SCALE_PRODUCTS:
+        raise MxError(f"scale_products is one of {', '.join(SCALE_PRODUCTS)}, not {scale_products!r}")
     source = _source(module_or_text)
     data = source.encode() if isinstance(source, str) else source
-    key = (hashlib.sha256(data).digest(), entry, pipeline, opt_level)
-    return _cache.get(key, lambda: _compile(source, entry, pipeline, opt_level))
+    key = (hashlib.sha256(data).digest(), entry, pipeline, opt_level, scale_products)
+    return _cache.get(key, lambda: _compile(source, entry, pipeline, opt_level, scale_products))
 
 
 def _compiling_pipelines() -> list[str]:
@@ -135,7 +140,7 @@ class _Cache:
 _cache = _Cache(limit=128)
 
 
-def _compile(source: str | bytes, entry: str | None, pipeline: str, opt_level: int) -> Kernel:
+def _compile(source: str | bytes, entry: str | None, pipeline: str, opt_level: int, scale_products: str) -> Kernel:
     context = dialect.load()
     module = api.parse(source, context=context)
     function = _entry(module, entry)
@@ -146,8 +151,9 @@ def _compile(source: str | bytes, entry: str | None, pipeline: str, opt_level: i
     name = signature.name
     del function
 
-    stages = pipelines.PIPELINES[pipeline].stages
-    _run(module, stages[: -len(_TAIL)])
+    lowering = f"mx-to-linalg{{scale-products={scale_products}}}"
+    stages = pipelines.PIPELINES[pipeline].stages[: -len(_TAIL)]
+    _run(module, [lowering if stage == "mx-to-linalg" else stage for stage in stages])
     module, aliases = _bufferize(module, name, updated, context)
     symbol = _rename(module, name)
     _function(module, symbol).attributes["llvm.emit_c_interface"] = ir.UnitAttr.get(context)
@@ -163,14 +169,21 @@ def _compile(source: str | bytes, entry: str | None, pipeline: str, opt_level: i
     _run(module, (_ASSERTS_TO_STATUS,))
     takes_status = _takes_status(_function(module, symbol))
     _run(module, rest[position + 1 :])
+    _verify(module)
     interface = Interface(signature, checks, aliases, _asserts(module), takes_status)
     engine = _engine(module, name, opt_level)
     return Kernel(engine, _entry_point(engine, symbol, module), interface)
 
 
 def _run(module: Any, stages: Sequence[str]) -> None:
+    """Run stages of our own pipelines. They are verified once, at their end: it would cost more than they do."""
     if stages:
-        driver.run_pipeline(module, ",".join(stages))
+        driver.run_pipeline(module, ",".join(stages), driver.Settings(verify_each=False))
+
+
+def _verify(module: Any) -> None:
+    """Verify a module on its way into machine code."""
+    driver.run_pipeline(module, "mx-check-lowered")
 
 
 def _functions(module: Any) -> dict[str, Any]:

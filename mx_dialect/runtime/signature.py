@@ -15,8 +15,8 @@ import numpy as np
 from mx_dialect import types
 from mx_dialect._mlir import ir
 from mx_dialect.diagnostics import MxError, error_at
-from mx_dialect.memref import Array, code_bits, dtype_of
 from mx_dialect.mx_array import MxArray, as_array
+from mx_dialect.runtime.memref import Array, code_bits, dtype_of
 from mx_dialect.tensor_spec import TensorSpec, spell_shape, spell_types
 
 Shape = tuple[int | None, ...]

@@ -4,10 +4,11 @@ from typing import Any
 
 from mx_dialect import asm, dialect, driver
 from mx_dialect._mlir import ir
+from mx_dialect.input_text import decoded
 
 
 def parse(text: str | bytes, source_name: str | None = None, context: ir.Context | None = None) -> ir.Module:
-    """Parse MLIR text (custom or generic mx syntax) or bytecode and return the verified module.
+    """Parse MLIR text (custom or generic mx syntax; UTF-8 as bytes) or bytecode and return the verified module.
 
     `source_name` stands in locations and diagnostics. The module is made in `context`, into which the dialect is
     loaded, or in a new context.
@@ -16,9 +17,11 @@ def parse(text: str | bytes, source_name: str | None = None, context: ir.Context
         MxError: the text does not parse or does not verify; `diagnostics` has the positions.
     """
     loaded = dialect.load(context)
-    if isinstance(text, bytes):
-        return asm.parse_bytecode(text, loaded)
-    return asm.parse(text, loaded, source_name or "<string>")
+    name = source_name or "<string>"
+    source = decoded(text, name) if isinstance(text, bytes) else text
+    if isinstance(source, bytes):
+        return asm.parse_bytecode(source, loaded, name)
+    return asm.parse(source, loaded, name)
 
 
 def to_asm(module: Any, generic: bool = False) -> str:

@@ -5,8 +5,9 @@
 list, in order, while a `Collector` is active. This module knows the bindings' objects by their methods only.
 """
 
+import os
 import re
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -49,13 +50,27 @@ class MxError(ValueError):
         return cls("\n".join(spell_tree(d) for d in diagnostics), diagnostics)
 
 
+def bug(error: Exception) -> str:
+    """Return one line about an exception that no code of ours should have let through."""
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"{what} (this is a bug; --mlir-print-stacktrace-on-diagnostic shows the traceback)"
+
+
+def tree(diagnostic: Diagnostic) -> Iterator[Diagnostic]:
+    """Yield a diagnostic and all its notes, in the order in which they are shown."""
+    yield diagnostic
+    for note in diagnostic.notes:
+        yield from tree(note)
+
+
 def spell_tree(diagnostic: Diagnostic) -> str:
     """Return the header lines of a diagnostic and its notes."""
     if diagnostic.file is None and diagnostic.severity == "error" and not diagnostic.notes:
         return diagnostic.message
-    return "\n".join([diagnostic.header(), *(spell_tree(note) for note in diagnostic.notes)])
+    return "\n".join(part.header() for part in tree(diagnostic))
 
 
+_UNKNOWN = "loc(unknown)"
 _FILE_LOCATION = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
 
 
@@ -77,11 +92,18 @@ def position_of(location: Any) -> tuple[str, int, int] | None:
     return (_unescape(match[1]), int(match[2]), int(match[3])) if match else None
 
 
+def _located(location: Any, severity: Severity, message: str, notes: tuple[Diagnostic, ...]) -> Diagnostic:
+    position = position_of(location)
+    if position is not None:
+        return Diagnostic(severity, message, *position, notes)
+    # A name is all that models from elsewhere may say about a place.
+    spelled = str(location)
+    return Diagnostic(severity, message if spelled == _UNKNOWN else f"{spelled}: {message}", notes=notes)
+
+
 def at(where: Any, severity: Severity, message: str, notes: tuple[Diagnostic, ...] = ()) -> Diagnostic:
     """Return a diagnostic at an operation, a value's defining place or a location."""
-    location = getattr(where, "location", where)
-    file, line, column = position_of(location) or (None, 0, 0)
-    return Diagnostic(severity, spell_types(message), file, line, column, notes)
+    return _located(getattr(where, "location", where), severity, spell_types(message), notes)
 
 
 def error_at(where: Any, message: str, notes: tuple[Diagnostic, ...] = ()) -> MxError:
@@ -129,16 +151,15 @@ class Collector:
 def from_mlir(diagnostic: Any) -> Diagnostic:
     """Convert a diagnostic of the bindings, types spelt as users write them."""
     severity = str(getattr(diagnostic, "severity", "error")).rpartition(".")[2].lower()
-    file, line, column = position_of(diagnostic.location) or (None, 0, 0)
     known: dict[str, Severity] = {"error": "error", "warning": "warning", "remark": "remark", "note": "note"}
-    return Diagnostic(
-        known.get(severity, "error"),
-        _message(diagnostic),
-        file,
-        line,
-        column,
-        tuple(replace(from_mlir(note), severity="note") for note in diagnostic.notes),
-    )
+    notes = tuple(replace(from_mlir(note), severity="note") for note in diagnostic.notes)
+    return _located(diagnostic.location, known.get(severity, "error"), _message(diagnostic), notes)
+
+
+def without_printed_op(diagnostic: Diagnostic) -> Diagnostic:
+    """Return a diagnostic without the note in which MLIR shows the operation that it is about."""
+    notes = tuple(note for note in diagnostic.notes if not note.message.startswith("see current operation"))
+    return replace(diagnostic, notes=notes)
 
 
 def _message(diagnostic: Any) -> str:
@@ -172,16 +193,59 @@ def collecting(context: Any, collector: Collector) -> Generator[Collector]:
         context.emit_error_diagnostics = previous
 
 
-def render(diagnostic: Diagnostic, sources: Mapping[str, str]) -> str:
+class Sources:
+    """The lines of the files that diagnostics are about; files that were not added are read when first needed."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, list[str]] = {}
+
+    def add(self, name: str, text: str) -> None:
+        self._lines[name] = text.split("\n")
+
+    def line(self, name: str, number: int) -> str | None:
+        """Return a line of a file, counted from 1; None when there is no such file or line."""
+        if name not in self._lines:
+            text = _text_of(name)
+            self._lines[name] = [] if text is None else text.split("\n")
+        lines = self._lines[name]
+        return lines[number - 1].rstrip("\r") if 1 <= number <= len(lines) else None
+
+
+def _text_of(path: str) -> str | None:
+    """Return what a file holds, None when it is no file that can be read: a location may name anything."""
+    if not os.path.isfile(path):
+        return None
+    try:
+        with open(path, encoding="utf-8", errors="replace", newline="\n") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+# How much of a source line is shown: enough for any that people write, not for a constant of megabytes.
+_SHOWN = 400
+
+
+def _excerpt(line: str, column: int) -> str:
+    """Return a line, or the part of it around a column, with a caret below the column."""
+    # Columns count bytes, as MLIR's do; the caret must stand under a character.
+    count = max(column - 1, 0)
+    before = line[:count].encode()[:count].decode("utf-8", "ignore")
+    start = max(len(before) - _SHOWN // 2, 0) if len(line) > _SHOWN else 0
+    head, tail = "..." if start else "", "..." if len(line) > start + _SHOWN else ""
+    indent = "".join("\t" if c == "\t" else " " for c in head + before[start:])
+    return f"{head}{line[start : start + _SHOWN]}{tail}\n{indent}^"
+
+
+def render(diagnostic: Diagnostic, sources: Sources) -> str:
     """Return the full text of a diagnostic: header, source line and caret where the source is known, then notes."""
-    lines = [diagnostic.header()]
-    if diagnostic.file is not None and diagnostic.file in sources:
-        source = sources[diagnostic.file].split("\n")
-        if 1 <= diagnostic.line <= len(source):
-            text = source[diagnostic.line - 1].rstrip("\r")
-            # Columns count bytes, as MLIR's do; the caret must stand under a character.
-            before = text.encode()[: max(diagnostic.column - 1, 0)].decode("utf-8", "ignore")
-            lines.append(text)
-            lines.append("".join("\t" if c == "\t" else " " for c in before) + "^")
-    lines.extend(render(note, sources) for note in diagnostic.notes)
+    lines: list[str] = []
+    shown = None
+    for part in tree(diagnostic):
+        lines.append(part.header())
+        place = (part.file, part.line, part.column)
+        line = None if part.file is None or place == shown else sources.line(part.file, part.line)
+        if line is not None:
+            lines.append(_excerpt(line, part.column))
+        shown = place
     return "\n".join(lines)

@@ -6,15 +6,15 @@ A pass at a time, so that verification, IR printing in the custom spelling and t
 import sys
 import time
 import traceback
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 from mx_dialect import asm, passes, pipelines
 from mx_dialect._mlir import ir, passmanager
-from mx_dialect.diagnostics import Collector, Diagnostic, MxError, collecting
-from mx_dialect.pipeline_text import Element, fail_at, parse_anchored, parse_elements, shifted
+from mx_dialect.diagnostics import Collector, Diagnostic, MxError, bug, collecting
+from mx_dialect.pipeline_text import Element, fail_at, parse_elements, shifted
 from mx_dialect.types import verify_types
 
 MODULE = "builtin.module"
@@ -25,7 +25,10 @@ _COMPANIONS = {"canonicalize": "mx-canonicalize"}
 
 @dataclass(frozen=True)
 class IrPrinting:
-    """What `--mlir-print-ir-*` asks for: dumps before and after all passes or those named."""
+    """What `--mlir-print-ir-*` asks for: dumps before and after all passes or those named.
+
+    `after_change` and `after_failure` keep dumps after passes to those where that happened; alone they mean all passes.
+    """
 
     before_all: bool = False
     after_all: bool = False
@@ -39,9 +42,8 @@ class IrPrinting:
         return self.before_all or name in self.before
 
     def wants_after(self, name: str, failed: bool) -> bool:
-        if failed:
-            return self.after_failure or self.after_all
-        return self.after_all or name in self.after
+        every = self.after_all or (not self.after and (self.after_change or self.after_failure))
+        return (every or name in self.after) and (failed or not self.after_failure)
 
 
 @dataclass
@@ -106,8 +108,11 @@ def plan(pipeline: str, context: Any, anchor: str = MODULE) -> tuple[Element, ..
         MxError: a syntax error, an unknown pass, a bad option, with the position in the text.
     """
     elements = parse_elements(pipeline) if pipeline.strip() else ()
-    if len(elements) == 1 and elements[0].children is not None and elements[0].name in (anchor, "any"):
-        elements = parse_anchored(pipeline).children or ()
+    if len(elements) == 1 and elements[0].children is not None:
+        if elements[0].name in (anchor, "any"):
+            elements = elements[0].children
+        elif elements[0].name == MODULE:
+            raise MxError(f"can't run '{MODULE}' pass manager on '{anchor}' op")
     return resolve(elements, context, pipeline, (anchor,))
 
 
@@ -156,7 +161,7 @@ def _check_upstream(element: Element, context: Any, text: str, path: tuple[str, 
 
         hint = passes.nearest(element.name, [*passes.names(), *pipelines.names(), *UPSTREAM_PASSES])
         raise fail_at(text, element, f"'{element.name}' does not refer to a registered pass or pass pipeline{hint}")
-    raise MxError(problem)
+    raise fail_at(text, element, problem)
 
 
 def _upstream_problem(pipeline: str, context: Any) -> str | None:
@@ -166,7 +171,7 @@ def _upstream_problem(pipeline: str, context: Any) -> str | None:
         try:
             passmanager.PassManager.parse(pipeline)
         except ValueError as error:
-            return str(error).strip()
+            return "\n".join(line for line in str(error).splitlines() if line)
     return None
 
 
@@ -203,18 +208,17 @@ class _Run:
 
     def one(self, element: Element, path: tuple[str, ...]) -> None:
         printing = self.settings.printing
-        before = self._text() if printing.after_change else None
         if printing.wants_before(element.name):
-            self._dump("Before", element, path)
+            self._dump(f"Before {element.text}", path)
+        before = [self._text(op) for op in self._shown(path)] if printing.after_change else []
         failed = True
         try:
             with self._timed(element.name):
                 self._guarded(element, path)
             failed = False
         finally:
-            changed = before is not None and self._text() != before
-            if printing.wants_after(element.name, failed) or (changed and not failed):
-                self._dump("After", element, path, " Failed" if failed else "")
+            if printing.wants_after(element.name, failed):
+                self._dump(f"After {element.text}{' Failed' if failed else ''}", path, [] if failed else before)
 
     @contextmanager
     def _timed(self, name: str) -> Generator[None]:
@@ -244,10 +248,7 @@ class _Run:
             except Exception as error:
                 if self.settings.debug:
                     traceback.print_exc(file=self.settings.stream or sys.stderr)
-                raise MxError(
-                    f"internal error in pass '{element.name}': {type(error).__name__}: {error}"
-                    " (this is a bug; --mlir-print-stacktrace-on-diagnostic shows the traceback)"
-                ) from error
+                raise MxError(f"internal error in pass '{element.name}': {bug(error)}") from error
         if errors:
             raise MxError.of(*errors)
 
@@ -268,7 +269,8 @@ class _Run:
         known = len(self.collector.diagnostics)
         with self.root.context:
             manager = passmanager.PassManager.parse(_nested_text(path, element))
-            manager.enable_verifier(self.settings.verify_each)
+            # Verification after the pass is the same for all passes, and once is enough.
+            manager.enable_verifier(False)
             try:
                 manager.run(self.root)
                 return
@@ -307,15 +309,21 @@ class _Run:
         for diagnostic in verify_types(self.root):
             self.collector.add(diagnostic)
 
-    def _text(self) -> str:
-        return self.root.get_asm(print_generic_op_form=True, assume_verified=True)
+    def _text(self, op: Any) -> str:
+        return op.get_asm(print_generic_op_form=True, assume_verified=True)
 
-    def _dump(self, when: str, element: Element, path: tuple[str, ...], suffix: str = "") -> None:
+    def _shown(self, path: tuple[str, ...]) -> list[Any]:
+        """Return the operations that dumps around a pass on `path` show."""
+        return [self.root] if self.settings.printing.module_scope else self._targets(path)
+
+    def _dump(self, title: str, path: tuple[str, ...], known: Sequence[str] = ()) -> None:
+        """Print the operations of a path, but for those whose text is still the known one."""
         stream = self.settings.stream or sys.stderr
-        targets = [self.root] if self.settings.printing.module_scope else self._targets(path)
-        for target in targets:
-            # Invalid IR is printed in generic form, as MLIR does: custom printers may crash on it.
-            flags = self.settings.print_flags
-            print(f"// -----// IR Dump {when} {element.text}{suffix} //----- //", file=stream)
-            print(asm.to_asm(target, **flags), file=stream)
+        for index, op in enumerate(self._shown(path)):
+            if index < len(known) and self._text(op) == known[index]:
+                continue
+            print(f"// -----// IR Dump {title} //----- //", file=stream)
+            # Printing verifies, and falls back to the generic form; what is wrong is reported elsewhere.
+            with collecting(self.root.context, Collector()):
+                print(asm.to_asm(op, **self.settings.print_flags), file=stream)
             print(file=stream)

@@ -1,10 +1,9 @@
-"""The flags of `mx-opt`: what they are, how they are parsed, and the texts that list them.
+"""The flags of `mx-opt`: what they are and how they are parsed.
 
 Names and forms are mlir-opt's: one dash or two, `--flag=value`, one flag a pass. Everything that is not a flag here
 must be the name of a pass or of a pipeline.
 """
 
-import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,9 @@ from mx_dialect.upstream_passes import UPSTREAM_PASSES
 
 if TYPE_CHECKING:
     from mx_dialect.driver import IrPrinting
+
+
+SPLIT_MARKER = "// -----"
 
 
 class UsageError(Exception):
@@ -31,6 +33,7 @@ class Flags:
     pass_flags: list[str] = field(default_factory=lambda: [])
     pass_pipeline: str | None = None
     split_marker: str | None = None
+    output_split_marker: str = SPLIT_MARKER
     verify_diagnostics: str | None = None
     verify_each: bool = True
     allow_unregistered_dialect: bool = False
@@ -38,6 +41,7 @@ class Flags:
     dump_pass_pipeline: bool = False
     timing: bool = False
     debug: bool = False
+    print_op_on_diagnostic: bool = True
     help: bool = False
     version: bool = False
     list_passes: bool = False
@@ -69,8 +73,15 @@ class Flags:
         return IrPrinting(**self.ir_printing)
 
 
+_SWITCH = "[BOOL]"
+_BOOLEANS = {
+    **dict.fromkeys(("", "true", "True", "TRUE", "1"), True),
+    **dict.fromkeys(("false", "False", "FALSE", "0"), False),
+}
+
+
 @dataclass(frozen=True)
-class _Flag:
+class Flag:
     """One flag: `value` names what it takes ("" for none, "[...]" if it may be left out), `apply` stores it."""
 
     name: str
@@ -78,141 +89,189 @@ class _Flag:
     apply: Callable[[Flags, str], None]
     value: str = ""
 
-
-def _store(name: str, value: Any = True) -> Callable[[Flags, str], None]:
-    return lambda flags, text: setattr(flags, name, value)
-
-
-def _boolean(name: str, text: str) -> bool:
-    known = {"": True, "true": True, "1": True, "false": False, "0": False}
-    if text.lower() not in known:
-        raise UsageError(f"for the --{name} option: '{text}' is invalid value for boolean argument! Try 0 or 1")
-    return known[text.lower()]
+    @property
+    def spelled(self) -> str:
+        """Return the flag and its value as the help shows them; what switches take goes without saying."""
+        name = f"{_dashes(self.name)}{self.name}"
+        if self.value in ("", _SWITCH):
+            return name
+        return f"{name}[={self.value[1:-1]}]" if self.value.startswith("[") else f"{name}={self.value}"
 
 
-def _number(name: str, text: str) -> int:
-    if not text.isdecimal():
-        raise UsageError(f"for the --{name} option: '{text}' value invalid for integer argument!")
-    return int(text)
+def _dashes(name: str) -> str:
+    return "-" if len(name) == 1 else "--"
 
 
-def _print_flag(option: str, number_of: str = "") -> Callable[[Flags, str], None]:
+def _invalid(name: str, problem: str) -> UsageError:
+    return UsageError(f"for the {_dashes(name)}{name} option: {problem}")
+
+
+def _switch(name: str, help: str, store: Callable[[Flags, bool], None]) -> Flag:
+    """Return a flag that is on when given bare; `=0` turns it off."""
+
     def apply(flags: Flags, text: str) -> None:
-        flags.print_flags[option] = _number(number_of, text) if number_of else True
+        if text not in _BOOLEANS:
+            raise _invalid(name, f"'{text}' is invalid value for boolean argument! Try 0 or 1")
+        store(flags, _BOOLEANS[text])
 
-    return apply
+    return Flag(name, help, apply, _SWITCH)
 
 
-def _ir_printing(option: str) -> Callable[[Flags, str], None]:
+def _field(name: str) -> Callable[[Flags, Any], None]:
+    return lambda flags, value: setattr(flags, name, value)
+
+
+def _print_flag(option: str) -> Callable[[Flags, Any], None]:
+    """Store what `asm.to_asm` calls `option`."""
+    return lambda flags, value: flags.print_flags.update({option: value})
+
+
+def _ir_printing(option: str) -> Callable[[Flags, bool], None]:
+    return lambda flags, value: flags.ir_printing.update({option: value})
+
+
+def _limit(name: str, help: str, option: str) -> Flag:
+    """Return a flag that takes a number for a print flag."""
+
     def apply(flags: Flags, text: str) -> None:
-        flags.ir_printing[option] = frozenset(text.split(",")) if text else True
+        try:
+            number = int(text, 0)
+        except ValueError:
+            number = -1
+        if not 0 <= number < 2**32:
+            raise _invalid(name, f"'{text}' value invalid for uint argument!")
+        flags.print_flags[option] = number
 
-    return apply
+    return Flag(name, help, apply, "N")
 
 
-def _pretty_debug_info(flags: Flags, text: str) -> None:
-    flags.print_flags.update(enable_debug_info=True, pretty_debug_info=True)
+def _dump_around(name: str, help: str, option: str) -> Flag:
+    """Return a flag that names passes around which the IR is printed; given again it adds to them."""
 
+    def apply(flags: Flags, text: str) -> None:
+        named = text.split(",")
+        for one in named:
+            # What runs of a pipeline is its passes; nothing would be printed at its own name.
+            if not _is_pass(one) or pipelines.get(one) is not None:
+                close = passes.nearest(one, [*passes.names(), *UPSTREAM_PASSES])
+                raise _invalid(name, f"cannot find a pass named '{one}'{close}")
+        flags.ir_printing[option] = flags.ir_printing.get(option, frozenset()).union(named)
 
-def _verify_each(flags: Flags, text: str) -> None:
-    flags.verify_each = _boolean("verify-each", text)
+    return Flag(name, help, apply, "PASS,...")
 
 
 def _verify_diagnostics(flags: Flags, text: str) -> None:
     if text not in ("", "all", "only-expected"):
-        raise UsageError(f"for the --verify-diagnostics option: '{text}' is not one of all, only-expected")
+        raise _invalid("verify-diagnostics", f"'{text}' is not one of all, only-expected")
     flags.verify_diagnostics = text or "all"
 
 
-def _text(name: str) -> Callable[[Flags, str], None]:
-    return lambda flags, text: setattr(flags, name, text)
-
-
-_SPLIT_DEFAULT = "// -----"
-
-_FLAGS = {
+FLAGS = {
     f.name: f
     for f in (
-        _Flag("help", "Print this help and exit", _store("help")),
-        _Flag("version", "Print the versions of this tool and of its MLIR and exit", _store("version")),
-        _Flag("list-passes", "Print the names of all passes and pipelines and exit", _store("list_passes")),
-        _Flag("show-dialects", "Print the names of the dialects that can be parsed and exit", _store("show_dialects")),
-        _Flag("o", "Output file, written only on success ('-' for standard output)", _text("output"), "FILE"),
-        _Flag(
+        Flag("help", "Print this help and exit", lambda flags, text: setattr(flags, "help", True)),
+        Flag(
+            "version",
+            "Print the versions of this tool and of its MLIR and exit",
+            lambda flags, text: setattr(flags, "version", True),
+        ),
+        _switch("list-passes", "Print the names of all passes and pipelines and exit", _field("list_passes")),
+        _switch(
+            "show-dialects", "Print the names of the dialects that can be parsed and exit", _field("show_dialects")
+        ),
+        Flag("o", "Output file, written only on success ('-' for standard output)", _field("output"), "FILE"),
+        Flag(
             "pass-pipeline",
             "The passes to run, e.g. 'builtin.module(mx-to-linalg,cse)'",
-            _text("pass_pipeline"),
+            _field("pass_pipeline"),
             "TEXT",
         ),
-        _Flag(
+        Flag(
             "split-input-file",
-            f"Process the pieces between lines '{_SPLIT_DEFAULT}' (or the marker given) one by one",
-            lambda flags, text: setattr(flags, "split_marker", text or _SPLIT_DEFAULT),
+            f"Process the pieces between lines '{SPLIT_MARKER}' (or the marker given) one by one",
+            lambda flags, text: setattr(flags, "split_marker", text or SPLIT_MARKER),
             "[MARKER]",
         ),
-        _Flag(
+        Flag(
+            "output-split-marker",
+            f"What to print between the pieces' outputs instead of '{SPLIT_MARKER}'",
+            _field("output_split_marker"),
+            "MARKER",
+        ),
+        Flag(
             "verify-diagnostics",
             "Compare what is reported with expected-* comments: all (the default) or only-expected",
             _verify_diagnostics,
             "[all|only-expected]",
         ),
-        _Flag("verify-each", "Verify the IR after each pass (the default)", _verify_each, "[BOOL]"),
-        _Flag(
+        _switch("verify-each", "Verify the IR after each pass (on unless =0)", _field("verify_each")),
+        _switch(
             "allow-unregistered-dialect",
             "Accept operations of unknown dialects",
-            _store("allow_unregistered_dialect"),
+            _field("allow_unregistered_dialect"),
         ),
-        _Flag("emit-bytecode", "Write MLIR bytecode instead of text", _store("emit_bytecode")),
-        _Flag("dump-pass-pipeline", "Print the pipeline that will be run", _store("dump_pass_pipeline")),
-        _Flag("mlir-timing", "Print how long each pass took", _store("timing")),
-        _Flag("mlir-print-ir-before-all", "Print the IR before each pass", _ir_printing("before_all")),
-        _Flag("mlir-print-ir-after-all", "Print the IR after each pass", _ir_printing("after_all")),
-        _Flag("mlir-print-ir-before", "Print the IR before these passes", _ir_printing("before"), "PASS,..."),
-        _Flag("mlir-print-ir-after", "Print the IR after these passes", _ir_printing("after"), "PASS,..."),
-        _Flag(
+        _switch("emit-bytecode", "Write MLIR bytecode instead of text", _field("emit_bytecode")),
+        _switch("dump-pass-pipeline", "Print the pipeline that will be run", _field("dump_pass_pipeline")),
+        _switch("mlir-timing", "Print how long each pass took", _field("timing")),
+        _switch("mlir-print-ir-before-all", "Print the IR before each pass", _ir_printing("before_all")),
+        _switch("mlir-print-ir-after-all", "Print the IR after each pass", _ir_printing("after_all")),
+        _dump_around("mlir-print-ir-before", "Print the IR before these passes", "before"),
+        _dump_around("mlir-print-ir-after", "Print the IR after these passes", "after"),
+        _switch(
             "mlir-print-ir-after-change",
-            "Print the IR after each pass that changed it",
+            "Print the IR after passes (all, or those that -after names) only if it changed",
             _ir_printing("after_change"),
         ),
-        _Flag("mlir-print-ir-after-failure", "Print the IR after a pass that failed", _ir_printing("after_failure")),
-        _Flag(
+        _switch(
+            "mlir-print-ir-after-failure",
+            "Print the IR after passes (all, or those that -after names) only if they failed",
+            _ir_printing("after_failure"),
+        ),
+        _switch(
             "mlir-print-ir-module-scope",
             "Print the whole module when printing IR around nested passes",
             _ir_printing("module_scope"),
         ),
-        _Flag(
+        _switch(
             "mlir-print-op-generic", "Print operations in their generic form, types as stored", _print_flag("generic")
         ),
-        _Flag("mlir-print-debuginfo", "Print locations", _print_flag("enable_debug_info")),
-        _Flag("mlir-pretty-debuginfo", "Print locations in a form for people", _pretty_debug_info),
-        _Flag("mlir-print-local-scope", "Print without aliases", _print_flag("use_local_scope")),
-        _Flag("mlir-print-skip-regions", "Do not print regions", _print_flag("skip_regions")),
-        _Flag(
+        _switch("mlir-print-debuginfo", "Print locations", _print_flag("enable_debug_info")),
+        _switch(
+            "mlir-pretty-debuginfo",
+            "With --mlir-print-debuginfo, print locations in a form for people",
+            _print_flag("pretty_debug_info"),
+        ),
+        _switch("mlir-print-local-scope", "Print without aliases", _print_flag("use_local_scope")),
+        _switch("mlir-print-skip-regions", "Do not print regions", _print_flag("skip_regions")),
+        _switch(
             "mlir-use-nameloc-as-prefix",
             "Name values after their name locations",
             _print_flag("use_name_loc_as_prefix"),
         ),
-        _Flag(
+        _limit(
             "mlir-elide-elementsattrs-if-larger",
             "Leave out constants with more elements than this",
-            _print_flag("large_elements_limit", "mlir-elide-elementsattrs-if-larger"),
-            "N",
+            "large_elements_limit",
         ),
-        _Flag(
+        _limit(
             "mlir-elide-resource-strings-if-larger",
             "Leave out resources with more characters than this",
-            _print_flag("large_resource_limit", "mlir-elide-resource-strings-if-larger"),
-            "N",
+            "large_resource_limit",
         ),
-        _Flag(
+        _switch(
+            "mlir-print-op-on-diagnostic",
+            "Show the operation that a diagnostic is about in a note (on unless =0)",
+            _field("print_op_on_diagnostic"),
+        ),
+        _switch(
             "mlir-print-stacktrace-on-diagnostic",
             "Show the Python traceback of an internal error",
-            _store("debug"),
+            _field("debug"),
         ),
-        _Flag(
+        _switch(
             "mlir-disable-threading",
             "Accepted for compatibility: passes always run on one thread",
-            lambda flags, text: None,
+            lambda flags, value: None,
         ),
     )
 }
@@ -249,26 +308,17 @@ def parse(arguments: list[str]) -> Flags:
 
 def _one(flags: Flags, argument: str, waiting: list[str]) -> None:
     """Apply one flag; it may take its value from the arguments that follow."""
-    name, equals, value = argument.lstrip("-").partition("=")
+    name, equals, value = argument.removeprefix("-").removeprefix("-").partition("=")
     name = _SHORT.get(name, name)
-    flag = _FLAGS.get(name)
-    if (
-        flag is None
-        and argument.startswith("-o")
-        and not argument.startswith("--")
-        and not equals
-        and name not in _pass_names()
-    ):
-        flag, name, value, equals = _FLAGS["o"], "o", argument[2:], "="
+    flag = FLAGS.get(name)
     if flag is None:
         flags.pass_flags.append(_pass_flag(argument, name, value))
         return
-    if not flag.value and equals and value:
-        raise UsageError(f"for the --{name} option: does not allow a value! '{value}' specified.")
+    if not flag.value and equals:
+        raise _invalid(name, f"does not allow a value! '{value}' specified.")
     if flag.value and not flag.value.startswith("[") and not equals:
         if not waiting:
-            dashes = "-" if len(name) == 1 else "--"
-            raise UsageError(f"for the {dashes}{name} option: requires a value!")
+            raise _invalid(name, "requires a value!")
         value = waiting.pop(0)
     flag.apply(flags, value)
 
@@ -277,10 +327,14 @@ def _pass_names() -> set[str]:
     return {*passes.names(), *pipelines.names(), *UPSTREAM_PASSES}
 
 
+def _is_pass(name: str) -> bool:
+    return name in _pass_names() or _bindings_know(name)
+
+
 def _pass_flag(argument: str, name: str, options: str) -> str:
     """Return the pipeline element for a flag that names a pass."""
-    if name not in _pass_names() and not _bindings_know(name):
-        known = [f"--{n}" for n in (*_FLAGS, *sorted(_pass_names()))]
+    if not _is_pass(name):
+        known = [f"--{n}" for n in (*FLAGS, *sorted(_pass_names()))]
         close = passes.nearest(f"--{name}", known).replace("; d", "\nmx-opt: D")
         raise UsageError(f"Unknown command line argument '{argument}'.  Try: 'mx-opt --help'{close}")
     return f"{name}{{{options}}}" if options else name
@@ -296,103 +350,3 @@ def _bindings_know(name: str) -> bool:
         except ValueError as error:
             return "does not refer to a registered pass" not in str(error) and "(" not in name
     return True
-
-
-def _entry(name: str, text: str, indent: int = 2, width: int = 46) -> list[str]:
-    """Return the lines of one entry of the help: the name in a column, the text wrapped beside it."""
-    lines = textwrap.wrap(text, 72) or [""]
-    head = " " * indent + name
-    first = f"{head:<{width}} - {lines[0]}" if len(head) <= width else f"{head} - {lines[0]}"
-    return [first, *(" " * (width + 3) + line for line in lines[1:])]
-
-
-def _pass_entries(with_options: bool) -> list[str]:
-    lines: list[str] = []
-    for name in passes.names():
-        found = passes.get(name)
-        assert found is not None  # names() lists what get() finds
-        lines += _entry(f"--{name}", found.summary, 4)
-        if not with_options:
-            continue
-        for option in found.option_fields():
-            kind = type(option.default).__name__
-            text = f"{option.metadata['help']} (default: {option.default})"
-            choices = option.metadata["choices"]
-            text += f"; one of {', '.join(choices)}" if choices else ""
-            lines += _entry(f"--{option.name.replace('_', '-')}=<{kind}>", text, 6)
-    return lines
-
-
-def _pipeline_entries() -> list[str]:
-    lines: list[str] = []
-    for name in pipelines.names():
-        found = pipelines.get(name)
-        assert found is not None  # names() lists what get() finds
-        lines += _entry(f"--{name}", found.summary, 4)
-    return lines
-
-
-def help_text() -> str:
-    """Return what `--help` prints."""
-    lines = [
-        "OVERVIEW: mx-opt, MLIR's optimizer driver with the mx dialect",
-        "",
-        "USAGE: mx-opt [options] <input file, or - for standard input>",
-        "",
-        "OPTIONS:",
-    ]
-    for flag in _FLAGS.values():
-        value = flag.value
-        spelled = f"[={value[1:-1]}]" if value.startswith("[") else f"={value}" if value else ""
-        dashes = "-" if len(flag.name) == 1 else "--"
-        lines += _entry(f"{dashes}{flag.name}{spelled}", flag.help)
-    lines += ["", "  Compiler passes to run", "    Passes of mx_dialect:"]
-    lines += _pass_entries(with_options=True)
-    lines += ["    Pass pipelines of mx_dialect:", *_pipeline_entries()]
-    lines += [
-        "    Passes of MLIR:",
-        "      every pass that the bindings register is a flag too, with its own options: --one-shot-bufferize=a=1;",
-        "      --list-passes names them",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def list_passes_text() -> str:
-    """Return what `--list-passes` prints."""
-    lines = ["Passes of mx_dialect:", *_pass_entries(with_options=False)]
-    lines += ["Pass pipelines of mx_dialect:", *_pipeline_entries()]
-    lines += ["Passes and pass pipelines of MLIR:", *(f"    --{name}" for name in UPSTREAM_PASSES)]
-    return "\n".join(lines) + "\n"
-
-
-# The bindings cannot list the dialects they register; each of these is asked for.
-_DIALECTS = """
-    acc affine amdgpu amx arith arm_neon arm_sme arm_sve async bufferization builtin cf chlo complex dlti emitc func gpu
-    index irdl linalg llvm math memref ml_program mpi nvgpu nvvm omp pdl pdl_interp ptr quant rocdl scf shape shard smt
-    sparse_tensor spirv stablehlo tensor torch torch_c tosa transform ub vcix vector vhlo wasmssa x86 xegpu xevm
-""".split()
-
-
-def dialects_text() -> str:
-    """Return what `--show-dialects` prints."""
-    from mx_dialect import dialect
-
-    context = dialect.load()
-    context.load_all_available_dialects()
-    names = [name for name in _DIALECTS if context.is_dialect_loaded(name)]
-    return f"Available Dialects: {', '.join(sorted([*names, 'mx']))}\n"
-
-
-def version_text() -> str:
-    """Return what `--version` prints: this package, and the bindings by the package that brings them."""
-    from importlib import metadata
-
-    from mx_dialect import __version__, _mlir
-
-    lines = [f"mx-opt (mx_dialect) {__version__}"]
-    try:
-        bindings = f"{_mlir.HOST} {metadata.version(_mlir.HOST.partition('.')[0])}"
-    except metadata.PackageNotFoundError:
-        bindings = _mlir.HOST
-    lines.append(f"MLIR bindings: {bindings}")
-    return "\n".join(lines) + "\n"

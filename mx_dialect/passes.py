@@ -77,7 +77,7 @@ class Pass:
 def _convert(pass_name: str, field: dataclasses.Field[Any], text: str) -> Any:
     spelled = field.name.replace("_", "-")
     default: Any = field.default
-    kind: Any = type(default)
+    kind: type[Any] = default.__class__
     try:
         if kind is bool:
             return {"true": True, "1": True, "": True, "false": False, "0": False}[text.lower()]

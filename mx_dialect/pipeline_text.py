@@ -27,6 +27,13 @@ class Element:
             return f"{self.name}({','.join(child.text for child in self.children)})"
         return f"{self.name}{{{self.options}}}" if self.options else self.name
 
+    def pretty(self, indent: str = "") -> str:
+        """Return the text over several lines, as MLIR dumps pipelines."""
+        if not self.children:
+            return f"{indent}{self.text}"
+        inner = ",\n".join(child.pretty(f"{indent}  ") for child in self.children)
+        return f"{indent}{self.name}(\n{inner}\n{indent})"
+
     def option_items(self) -> dict[str, str]:
         """Return the options as names and values, quotes and braces around a value removed."""
         items: dict[str, str] = {}
@@ -91,55 +98,60 @@ class _Parser:
         if depth > self.MAX_DEPTH:
             raise _fail(self.text, self.position, f"pipelines nest at most {self.MAX_DEPTH} deep")
         found: list[Element] = []
+        self._space()
+        if depth and self._next() == ")":
+            return ()
         while True:
-            self._space()
-            if not self._at_end() and self.text[self.position] == ")":
-                return tuple(found)
             found.append(self._element(depth))
             self._space()
-            if self._at_end() or self.text[self.position] != ",":
+            if self._next() != ",":
                 return tuple(found)
             self.position += 1
+            self._space()
 
     def _element(self, depth: int) -> Element:
         start = self.position
-        while not self._at_end() and self.text[self.position] not in ",(){} \t\n":
+        while self._next() not in ("", *",(){} \t\r\n"):
             self.position += 1
         name = self.text[start : self.position]
         if not name:
             raise _fail(self.text, start, "expected a pass or an anchor operation")
         self._space()
-        if not self._at_end() and self.text[self.position] == "(":
-            opened = self.position
-            self.position += 1
-            children = self.elements(depth + 1)
-            self._space()
-            if self._at_end() or self.text[self.position] != ")":
-                raise _fail(self.text, opened, "encountered unbalanced parentheses while parsing pipeline")
-            self.position += 1
-            return Element(name, children=children, position=start)
-        return Element(name, self._options(), position=start)
+        if self._next() != "(":
+            return Element(name, self._options(), position=start)
+        opened = self.position
+        self.position += 1
+        children = self.elements(depth + 1)
+        if not self._next():
+            raise _fail(self.text, opened, "encountered unbalanced parentheses while parsing pipeline")
+        if self._next() != ")":
+            raise _fail(self.text, self.position, "expected ',' or ')' after a pass")
+        self.position += 1
+        return Element(name, children=children, position=start)
 
     def _options(self) -> str:
-        if self._at_end() or self.text[self.position] != "{":
+        if self._next() != "{":
             return ""
         opened, depth = self.position, 0
-        while not self._at_end():
-            depth += {"{": 1, "}": -1}.get(self.text[self.position], 0)
+        while self._next():
+            depth += {"{": 1, "}": -1}.get(self._next(), 0)
             self.position += 1
             if depth == 0:
                 return self.text[opened + 1 : self.position - 1].strip()
         raise _fail(self.text, opened, "missing closing '}' while processing pass options")
 
     def _space(self) -> None:
-        while not self._at_end() and self.text[self.position] in " \t\r\n":
+        while self._next() in tuple(" \t\r\n"):
             self.position += 1
 
-    def _at_end(self) -> bool:
-        return self.position >= len(self.text)
+    def _next(self) -> str:
+        """Return the next character, "" at the end."""
+        return self.text[self.position : self.position + 1]
 
     def finish(self) -> None:
-        if not self._at_end():
+        if self._next() == ")":
+            raise _fail(self.text, self.position, "encountered extra closing ')' creating unbalanced parentheses")
+        if self._next():
             raise _fail(self.text, self.position, "expected ',' after parsing pipeline")
 
 
@@ -161,7 +173,7 @@ def parse_anchored(text: str) -> Element:
     Raises:
         MxError: a syntax error, or no anchor around the passes.
     """
-    elements = parse_elements(text)
+    elements = parse_elements(text) if text.strip() else ()
     if len(elements) != 1 or elements[0].children is None:
         raise MxError("expected pass pipeline to be wrapped with the anchor operation type, e.g. 'builtin.module(...)'")
     return elements[0]

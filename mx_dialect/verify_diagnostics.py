@@ -1,19 +1,36 @@
 """`--verify-diagnostics`: compares what was reported with the `expected-*` comments of the source.
 
 The comment forms are upstream's: `// expected-error @+1 {{text}}`, also -warning, -remark and -note; `-re` for text
-with regular expressions inside `{{...}}`; designators `@+N`, `@-N`, `@above`, `@below`, `@unknown`, none for the same line.
+with regular expressions inside `{{...}}`; designators `@+N`, `@-N`, `@above`, `@below`, `@unknown`, none for the same
+line.
 """
 
 import re
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from mx_dialect.diagnostics import Diagnostic, Severity
+from mx_dialect.diagnostics import Diagnostic, Severity, tree, without_printed_op
 
 _EXPECTED = re.compile(
     r"expected-(error|note|remark|warning)(-re)? *(@([+-][0-9]+|above|below|unknown))? *\{\{(.*)\}\}$"
 )
-_MENTION = re.compile(r"expected-(error|note|remark|warning)")
+# A comment that is meant to expect something, though upstream would read nothing from it.
+_MALFORMED = re.compile(r"//.*(?P<start>expected-(error|note|remark|warning)\S*( *@[^{}]*)? *\{)")
+
+# Upstream's regular expressions are POSIX's; these are what its named classes are inside Python's brackets.
+_NAMED_CLASS = re.compile(r"\[:(\w+):\]")
+_CLASSES = {
+    "alnum": "a-zA-Z0-9",
+    "alpha": "a-zA-Z",
+    "blank": r" \t",
+    "digit": "0-9",
+    "lower": "a-z",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r"\s",
+    "upper": "A-Z",
+    "xdigit": "0-9a-fA-F",
+}
 
 
 @dataclass
@@ -21,24 +38,43 @@ class _Expectation:
     severity: Severity
     pattern: re.Pattern[str]
     text: str
-    comment_line: int
+    here: Diagnostic  # an error at the comment, its text to be filled in
     line: int | None  # None: a diagnostic without a position
     met: bool = False
 
-    def matches(self, diagnostic: Diagnostic, file: str) -> bool:
-        if diagnostic.severity != self.severity or not self.pattern.search(diagnostic.message):
-            return False
-        if self.line is None:
-            return diagnostic.file is None
-        return diagnostic.file == file and diagnostic.line == self.line
+    def fits(self, diagnostic: Diagnostic, file: str) -> bool:
+        """Tell whether place and text are as expected, whatever the severity."""
+        place = (None, 0) if self.line is None else (file, self.line)
+        return (diagnostic.file, diagnostic.line) == place and self.pattern.search(diagnostic.message) is not None
 
 
 def _pattern(text: str, is_regex: bool) -> re.Pattern[str]:
+    """Return the pattern that a message must contain.
+
+    Raises:
+        re.error: the text is no regular expression.
+    """
     if not is_regex:
         return re.compile(re.escape(text))
     # Only the parts between double braces are regular expressions, as in FileCheck.
-    parts = re.split(r"\{\{(.*?)\}\}", text)
-    return re.compile("".join(f"(?:{p})" if i % 2 else re.escape(p) for i, p in enumerate(parts)))
+    spelled = ""
+    for index, part in enumerate(re.split(r"\{\{(.*?)\}\}", text)):
+        if index % 2:
+            spelled += f"(?:{_NAMED_CLASS.sub(_class, part)})"
+        elif "{{" in part:
+            raise re.error("found start of regex with no end '}}'")
+        else:
+            spelled += re.escape(part)
+    with warnings.catch_warnings():
+        # About "[[", which future versions of Python may read in another way.
+        warnings.simplefilter("ignore", FutureWarning)
+        return re.compile(spelled, re.DOTALL)
+
+
+def _class(match: re.Match[str]) -> str:
+    if match[1] not in _CLASSES:
+        raise re.error(f"unknown character class '{match[1]}'")
+    return _CLASSES[match[1]]
 
 
 def _expectations(source: str, file: str) -> tuple[list[_Expectation], list[Diagnostic]]:
@@ -49,8 +85,9 @@ def _expectations(source: str, file: str) -> tuple[list[_Expectation], list[Diag
     for number, text in enumerate(source.split("\n"), 1):
         match = _EXPECTED.search(text.rstrip())
         if match is None:
-            if _MENTION.search(text) and "{{" in text and "//" in text.split("expected-")[0]:
-                column = text.index("expected-") + 1
+            malformed = _MALFORMED.search(text)
+            if malformed is not None:
+                column = _column(text, malformed.start("start"))
                 errors.append(Diagnostic("error", "malformed expected-* comment", file, number, column))
             for expectation in waiting:
                 expectation.line = number
@@ -61,10 +98,12 @@ def _expectations(source: str, file: str) -> tuple[list[_Expectation], list[Diag
         try:
             pattern = _pattern(match[5], match[2] is not None)
         except re.error as error:
-            errors.append(Diagnostic("error", f"invalid regular expression: {error}", file, number, match.start() + 1))
+            column = _column(text, match.start())
+            errors.append(Diagnostic("error", f"invalid regular expression: {error}", file, number, column))
             continue
         severity: dict[str, Severity] = {"error": "error", "note": "note", "remark": "remark"}
-        new = _Expectation(severity.get(match[1], "warning"), pattern, match[5], number, number)
+        here = Diagnostic("error", "", file, number, _column(text, match.start()))
+        new = _Expectation(severity.get(match[1], "warning"), pattern, match[5], here, number)
         if where == "unknown":
             new.line = None
         elif where == "below":
@@ -77,44 +116,35 @@ def _expectations(source: str, file: str) -> tuple[list[_Expectation], list[Diag
     return found, errors
 
 
-def _flatten(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
-    flat: list[Diagnostic] = []
-    for diagnostic in diagnostics:
-        flat.append(diagnostic)
-        # MLIR attaches the printed op to an error; mlir-opt turns that off when it verifies diagnostics.
-        flat.extend(n for n in _flatten(diagnostic.notes) if not n.message.startswith("see current operation"))
-    return flat
+def _column(line: str, start: int) -> int:
+    return len(line[:start].encode()) + 1
 
 
 def check(source: str, file: str, actual: Sequence[Diagnostic], only_expected: bool = False) -> list[Diagnostic]:
-    """Return one error for each expectation not met and, unless `only_expected`, each diagnostic not expected."""
+    """Return one error for each expectation not met and, unless `only_expected`, each diagnostic not expected.
+
+    An expectation may be met more than once, but not while one like it waits to be met.
+    """
     expectations, problems = _expectations(source, file)
-    for diagnostic in _flatten(actual):
-        for expectation in expectations:
-            if not expectation.met and expectation.matches(diagnostic, file):
-                expectation.met = True
-                break
-        else:
-            if not only_expected:
-                problems.append(
-                    Diagnostic(
-                        "error",
-                        f"unexpected {diagnostic.severity}: {diagnostic.message}",
-                        diagnostic.file,
-                        diagnostic.line,
-                        diagnostic.column,
-                    )
-                )
-    lines = source.split("\n")
-    problems.extend(
-        Diagnostic(
-            "error",
-            f'expected {e.severity} "{e.text}" was not produced',
-            file,
-            e.comment_line,
-            lines[e.comment_line - 1].index("expected-") + 1,
-        )
-        for e in expectations
-        if not e.met
-    )
+    # Upstream does not show operations in notes when it verifies diagnostics.
+    for diagnostic in (part for each in actual for part in tree(without_printed_op(each))):
+        fitting = [e for e in expectations if e.fits(diagnostic, file)]
+        matching = [e for e in fitting if e.severity == diagnostic.severity]
+        if matching:
+            next((e for e in matching if not e.met), matching[0]).met = True
+        elif not only_expected:
+            problems.append(_unexpected(diagnostic, fitting))
+    unmet = [e for e in expectations if not e.met]
+    problems.extend(replace(e.here, message=f'expected {e.severity} "{e.text}" was not produced') for e in unmet)
     return problems
+
+
+def _unexpected(diagnostic: Diagnostic, fitting: Sequence[_Expectation]) -> Diagnostic:
+    """Return an error about a diagnostic that nothing expects; those that `fitting` expect differ in severity only."""
+    if fitting:
+        near = fitting[0]
+        problem = f"'{diagnostic.severity}' diagnostic emitted when expecting a '{near.severity}'"
+        return replace(near.here, message=f"{problem}: {diagnostic.message}")
+    return replace(
+        diagnostic, severity="error", message=f"unexpected {diagnostic.severity}: {diagnostic.message}", notes=()
+    )

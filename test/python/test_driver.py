@@ -1,11 +1,17 @@
 """Pipelines from Python: run_pipeline, options, errors with positions."""
 
+import contextlib
+import io
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 import mx_dialect
-from mx_dialect import driver, passes, pipelines
+from mx_dialect import diagnostics, driver, passes, pipelines
+from mx_dialect._mlir import ir
+from mx_dialect.diagnostics import Diagnostic
 from mx_dialect.passes import Pass, option
 from mx_dialect.pipeline_text import parse_elements
 from mx_dialect.pipelines import Pipeline
@@ -54,6 +60,58 @@ def test_an_empty_pipeline_changes_nothing() -> None:
     mx_dialect.run_pipeline(module, "")
     mx_dialect.run_pipeline(module, "builtin.module()")
     assert mx_dialect.to_asm(module) == before
+
+
+def test_a_pipeline_for_another_operation_is_refused() -> None:
+    module = mx_dialect.parse(TEXT)
+    function = module.body.operations[0]
+    for text in ("func.func(cse)", "any(cse)", "cse", "func.func()"):
+        mx_dialect.run_pipeline(function, text)
+    with pytest.raises(mx_dialect.MxError, match=r"can't run 'builtin\.module' pass manager on 'func\.func' op"):
+        mx_dialect.run_pipeline(function, "builtin.module(cse)")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", ""),
+        ("cse,", r":1:5: error: expected a pass or an anchor operation\ncse,\n    \^"),
+        (",cse", r":1:1: error: expected a pass"),
+        ("cse,,cse", r":1:5: error: expected a pass"),
+        ("func.func(cse,)", r":1:15: error: expected a pass"),
+        ("func.func((cse))", r":1:11: error: expected a pass"),
+        ("func.func(cse", r":1:10: error: encountered unbalanced parentheses"),
+        ("func.func(cse cse)", r":1:15: error: expected ',' or '\)' after a pass"),
+        ("cse)", r":1:4: error: encountered extra closing '\)'"),
+        ("cse{a", r":1:4: error: missing closing '}'"),
+        ("cse}", r":1:4: error: expected ','"),
+        ("cse,\n  nope", r":2:3: error: 'nope' does not refer to a registered pass or pass pipeline\n  nope\n  \^"),
+        ("cse{x=1}", r":1:1: error: <Pass-Options-Parser>: no such option x\nfailed to add `cse`"),
+        ("cse,func.func(one-shot-bufferize)", r":1:15: error: .* did you intend to nest\?"),
+    ],
+)
+def test_pipelines_that_do_not_parse_say_where(text: str, message: str) -> None:
+    module = mx_dialect.parse(TEXT)
+    if not message:
+        mx_dialect.run_pipeline(module, text)
+        return
+    with pytest.raises(mx_dialect.MxError, match=message):
+        mx_dialect.run_pipeline(module, text)
+
+
+def test_a_pipeline_over_several_lines() -> None:
+    (element,) = parse_elements(" builtin.module (\n cse , func.func( canonicalize{ top-down=0 } ),func.func())")
+    assert element.text == "builtin.module(cse,func.func(canonicalize{top-down=0}),func.func())"
+    assert element.pretty().splitlines() == [
+        "builtin.module(",
+        "  cse,",
+        "  func.func(",
+        "    canonicalize{top-down=0}",
+        "  ),",
+        "  func.func()",
+        ")",
+    ]
+    assert parse_elements(element.pretty())[0].text == element.text
 
 
 @pytest.mark.parametrize(
@@ -151,6 +209,121 @@ def test_timing_counts_every_pass() -> None:
     driver.run_pipeline(module, "mx-to-linalg,cse", driver.Settings(timing=timing))
     assert [name for name, _ in timing.seconds] == ["mx-to-linalg", "cse"]
     assert "mx-to-linalg" in timing.report()
+
+
+def dumps(pipeline: str, **printing: object) -> list[str]:
+    """Return the titles of the IR dumps around the passes of a pipeline, and the function's name for nested ones."""
+    stream = io.StringIO()
+    module = mx_dialect.parse(TEXT + TEXT.replace("@f", "@g"))
+    settings = driver.Settings(printing=driver.IrPrinting(**printing), stream=stream)  # pyright: ignore
+    with contextlib.suppress(mx_dialect.MxError):
+        driver.run_pipeline(module, pipeline, settings)
+    words = re.findall(r"^// -----// IR Dump (.*) //----- //\n(func.func @\w)?", stream.getvalue(), re.M)
+    return [f"{title} {function[-1:]}".rstrip() for title, function in words]
+
+
+FAILING = "mx-to-linalg,cse,cse,func.func(symbol-dce)"
+
+
+@pytest.mark.parametrize(
+    ("printing", "expected"),
+    [
+        ({}, []),
+        (
+            {"before_all": True},
+            ["Before mx-to-linalg", "Before cse", "Before cse", "Before symbol-dce f", "Before symbol-dce g"],
+        ),
+        ({"before": frozenset({"cse"})}, ["Before cse", "Before cse"]),
+        ({"after": frozenset({"mx-to-linalg"})}, ["After mx-to-linalg"]),
+        ({"after": frozenset({"symbol-dce"})}, ["After symbol-dce Failed f", "After symbol-dce Failed g"]),
+        ({"after_failure": True}, ["After symbol-dce Failed f", "After symbol-dce Failed g"]),
+        ({"after_all": True, "after_failure": True, "module_scope": True}, ["After symbol-dce Failed"]),
+        ({"after": frozenset({"cse"}), "after_failure": True}, []),
+        ({"after": frozenset({"cse", "mx-to-linalg"}), "after_change": True}, ["After mx-to-linalg", "After cse"]),
+        ({"after_change": True, "module_scope": True}, ["After mx-to-linalg", "After cse", "After symbol-dce Failed"]),
+    ],
+)
+def test_which_dumps_are_printed(printing: dict[str, object], expected: list[str]) -> None:
+    assert dumps(FAILING, **printing) == expected
+
+
+def test_dumps_after_a_change_show_what_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rename_f(root, options) -> None:  # pyright: ignore
+        if root.attributes["sym_name"].value == "f":  # pyright: ignore
+            root.attributes["changed"] = ir.UnitAttr.get(root.context)  # pyright: ignore
+
+    monkeypatch.setitem(passes._registered, "test-rename", Pass("test-rename", "", rename_f))
+    assert dumps("func.func(test-rename)", after_change=True) == ["After test-rename f"]
+    assert dumps("func.func(test-rename)", after_all=True) == ["After test-rename f", "After test-rename g"]
+
+
+def test_canonicalize_runs_ours_wherever_it_is_nested() -> None:
+    text = TEXT.replace(
+        "  %1 =",
+        "  %one = arith.constant 1.0 : f32\n"
+        "  %x1 = mx.fold_scale %0, %one : <4x8xf8E4M3FN, block_size = 4, scale_type = f8E8M0FNU>, f32"
+        " -> <4x8xf8E4M3FN, block_size = 4, scale_type = f8E8M0FNU>\n  %1 =",
+    ).replace("mx.dequantize_block %0", "mx.dequantize_block %x1")
+    for pipeline in (
+        "canonicalize",
+        "func.func(canonicalize)",
+        "any(canonicalize{top-down=0})",
+        "any(any(canonicalize))",
+    ):
+        module = mx_dialect.parse(text)
+        mx_dialect.run_pipeline(module, "cse")
+        assert "mx.fold_scale" in mx_dialect.to_asm(module)
+        mx_dialect.run_pipeline(module, pipeline)
+        assert "mx.fold_scale" not in mx_dialect.to_asm(module), pipeline
+
+
+def test_bytes_are_text_or_bytecode() -> None:
+    assert "mx.dequantize_block" in mx_dialect.to_asm(mx_dialect.parse(TEXT.encode()))
+    with pytest.raises(mx_dialect.MxError, match=r"^here:2:3: error: the input is not valid UTF-8: byte 0xc3"):
+        mx_dialect.parse(b"// \xc3\xa9\n//\xc3", "here")
+    with pytest.raises(mx_dialect.MxError, match=r"^here:"):
+        mx_dialect.parse(b"ML\xefR\x01", "here")
+
+
+def test_a_name_is_a_place_when_nothing_else_is() -> None:
+    """Models from elsewhere may have names for locations, and nothing else."""
+    module = mx_dialect.parse("func.func @f() { return }")
+    with module.context:
+        named, unknown = ir.Location.name("layer1"), ir.Location.unknown()
+        inside = ir.Location.name("layer2", ir.Location.file("model.py", 3, 4))
+    assert diagnostics.at(named, "error", "wrong").header() == 'error: loc("layer1"): wrong'
+    assert diagnostics.at(unknown, "error", "wrong").header() == "error: wrong"
+    assert diagnostics.at(inside, "error", "wrong").header() == "model.py:3:4: error: wrong"
+
+
+def test_a_source_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    text_of = diagnostics._text_of
+
+    def counting(path: str) -> str | None:
+        read.append(path)
+        return text_of(path)
+
+    monkeypatch.setattr(diagnostics, "_text_of", counting)
+    file = tmp_path / "file.mlir"
+    file.write_text("one\ntwo\r\n\u00e9 three")
+    sources = diagnostics.Sources()
+    for _ in range(3):
+        found = diagnostics.render(Diagnostic("error", "wrong", str(file), 3, 4), sources)
+        assert found == f"{file}:3:4: error: wrong\n\u00e9 three\n  ^"
+        assert diagnostics.render(Diagnostic("error", "wrong", str(file), 4, 1), sources) == f"{file}:4:1: error: wrong"
+        assert diagnostics.render(Diagnostic("error", "x", "/no/file", 1, 1), sources) == "/no/file:1:1: error: x"
+    assert read == [str(file), "/no/file"]
+
+
+@pytest.mark.parametrize("column", [1, 100, 399, 400, 401, 5000, 9999, 10_000])
+def test_a_long_line_is_shown_around_the_column(column: int) -> None:
+    line = "".join(chr(ord("a") + i * 7 % 26) for i in range(10_000))
+    shown, caret = diagnostics._excerpt(line, column).split("\n")
+    assert len(shown) <= 406
+    assert shown[len(caret) - 1] == line[column - 1]
+    assert shown.removeprefix("...").removesuffix("...") in line
+    assert diagnostics._excerpt("\tshort", 3) == "\tshort\n\t ^"
 
 
 def test_canonicalize_of_a_quantized_round_trip_keeps_it() -> None:

@@ -12,3 +12,17 @@ func.func private @fine()
 // ONLY: was not produced
 // ONLY-NOT: unexpected error
 func.func private @unexpected(!mx.tensor<4x6xf8E4M3FN, block_size = 3, scale_type = f8E8M0FNU>)
+
+// -----
+
+// CHECK: error: 'error' diagnostic emitted when expecting a 'warning': {{.*}}power of two
+// CHECK: error: expected warning "power of two" was not produced
+// expected-warning @below {{power of two}}
+func.func private @severity(!mx.tensor<4x6xf8E4M3FN, block_size = 3, scale_type = f8E8M0FNU>)
+
+// -----
+
+// CHECK: error: malformed expected-* comment
+// ONLY: error: malformed expected-* comment
+// expected-error @next {{no such designator}}
+func.func private @malformed()

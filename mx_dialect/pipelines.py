@@ -35,6 +35,8 @@ VECTORIZE = (
     "linalg-generalize-named-ops",
     # The vectorizer takes projected permutations only, not `k floordiv 32`.
     "mx-expand-k",
+    # Chains over large tensors are worked on while their rows are in cache.
+    "mx-fuse-rows",
     # On tensors, where tiles and their producers are values: no aliasing to disprove.
     "mx-vectorize",
     # Accumulators stay in registers while reductions run, and what a loop does not change is read before it.

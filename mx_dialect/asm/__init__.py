@@ -56,7 +56,7 @@ def parse(text: str, context: ir.Context, source_name: str = _UNNAMED) -> ir.Mod
 
     def position(diagnostic: Diagnostic) -> Diagnostic:
         notes = tuple(position(note) for note in diagnostic.notes)
-        if diagnostic.file == stdin_name:
+        if stdin_name is not None and diagnostic.file == stdin_name:
             return replace(diagnostic, file=_UNNAMED, notes=notes)
         if diagnostic.file != _UNNAMED:
             return replace(diagnostic, notes=notes)

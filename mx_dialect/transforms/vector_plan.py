@@ -14,6 +14,7 @@ from mx_dialect.transforms.structured import Loops, Structured, is_whole_bytes
 
 _VECTORS_PER_ROW = 2
 _ROWS = 8
+_FEWEST_ELEMENTWISE_LANES = 4
 
 # Precomputed operands that every row reads are kept within a level-2 cache.
 _PANEL_BYTES = 256 * 1024
@@ -70,8 +71,12 @@ def plan(structured: Structured, lane_count: int) -> Plan | None:
 
 
 def _possible_lanes(structured: Structured) -> list[int]:
-    """Return the loops along which the first output is contiguous, and the reductions that lanes can share."""
-    running = [loop for loop in structured.loops if structured.extents[loop] > 1]
+    """Return the loops along which the first output is contiguous, and the reductions that lanes can share.
+
+    Without a reduction, whose sums would stay in registers, a few lanes are slower than what LLVM makes of the loops.
+    """
+    fewest = 2 if structured.reductions else _FEWEST_ELEMENTWISE_LANES
+    running = [loop for loop in structured.loops if structured.extents[loop] >= fewest]
     shared = structured.reductions if _combines_lanes(structured) else Loops()
     return [
         loop

@@ -22,12 +22,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from mx_dialect._mlir import ir, rewrite
-from mx_dialect.diagnostics import Diagnostic, MxError, at
+from mx_dialect.diagnostics import MxError, at
 from mx_dialect.lowering import block_matmul, fold_scale, shape_ops, split_boundaries, storage_ops, value_ops
 from mx_dialect.lowering.parts import reconcile
 from mx_dialect.ops import BlockMatmulOp, FoldScaleOp
 from mx_dialect.passes import Pass, option, register_pass
 from mx_dialect.types import is_mx
+from mx_dialect.walk import operations
 
 
 @dataclass(frozen=True)
@@ -61,30 +62,23 @@ def run(root: ir.Operation, options: Options) -> None:
 
 
 def _folds(root: ir.Operation) -> list[FoldScaleOp]:
-    found: list[FoldScaleOp] = []
+    def is_fold(op: Any) -> bool:
+        return isinstance(op.opview, FoldScaleOp)
 
-    def visit(view: Any) -> Any:
-        if isinstance(view.operation.opview, FoldScaleOp):
-            found.append(view.operation.opview)
-        return ir.WalkResult.ADVANCE
-
-    root.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+    return [op.opview for op in operations(root, is_fold, outer_first=True)]
 
 
 def _require_no_mx_values(root: ir.Operation) -> None:
     """Refuse what is left: a user's own cast from or to an mx value that nothing cancels."""
-    left: list[Diagnostic] = []
 
-    def visit(view: Any) -> Any:
-        op = view.operation
-        if any(is_mx(v.type) for v in (*op.operands, *op.results)):
-            left.append(at(op, "error", f"'{op.name}' op still holds an mx tensor after --mx-to-linalg"))
-        return ir.WalkResult.ADVANCE
+    def holds_mx(op: Any) -> bool:
+        return any(is_mx(v.type) for v in (*op.operands, *op.results))
 
-    root.walk(visit)
+    left = operations(root, holds_mx)
     if left:
-        raise MxError.of(*left)
+        raise MxError.of(
+            *(at(op, "error", f"'{op.name}' op still holds an mx tensor after --mx-to-linalg") for op in left)
+        )
 
 
 PASS = register_pass(

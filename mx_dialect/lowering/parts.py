@@ -4,6 +4,7 @@ from typing import Any
 
 from mx_dialect._mlir import ir
 from mx_dialect.types import TensorType
+from mx_dialect.walk import operations
 
 CAST = "builtin.unrealized_conversion_cast"
 
@@ -52,18 +53,8 @@ def parts(value: Any) -> tuple[Any, Any]:
 
 def reconcile(root: ir.Operation) -> None:
     """Remove every split of a joined value, and every join that nothing uses."""
-    splits: list[Any] = []
-    joins: list[Any] = []
-
-    def collect(op: Any) -> Any:
-        if is_split(op.operation):
-            splits.append(op.operation)
-        elif is_join(op.operation):
-            joins.append(op.operation)
-        return ir.WalkResult.ADVANCE
-
-    root.walk(collect)
-    for split in splits:
+    joins = operations(root, is_join)
+    for split in operations(root, is_split):
         source = split.operands[0]
         if isinstance(source, ir.OpResult) and is_join(source.owner.operation):
             for old, new in zip(split.results, source.owner.operation.operands, strict=True):

@@ -11,6 +11,7 @@ from mx_dialect._mlir import arith, ir
 from mx_dialect.diagnostics import Diagnostic, MxError, at
 from mx_dialect.lowering.parts import is_join, is_split, join, part_types, parts
 from mx_dialect.types import TensorType, is_mx
+from mx_dialect.walk import operations
 
 # Operations that pass values through without looking at them: operands, results and regions split by position.
 _TRANSPARENT = frozenset(
@@ -62,14 +63,7 @@ def check(root: ir.Operation) -> None:
 
 def split(root: ir.Operation) -> None:
     """Split every mx value that the operations above carry, in place. Casts join and split what lies between."""
-    carriers: list[Any] = []
-
-    def collect(view: Any) -> Any:
-        if view.operation.name in _TRANSPARENT:
-            carriers.append(view.operation)
-        return ir.WalkResult.ADVANCE
-
-    root.walk(collect, ir.WalkOrder.PRE_ORDER)
+    carriers = operations(root, lambda op: op.name in _TRANSPARENT, outer_first=True)
     for op in carriers:
         for region in op.regions:
             for block in region:

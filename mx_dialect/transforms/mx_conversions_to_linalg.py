@@ -23,22 +23,16 @@ from mx_dialect import passes
 from mx_dialect._mlir import ir
 from mx_dialect.generics import PARALLEL, affine_map, dims, empty, extent, generic
 from mx_dialect.transforms.narrow_float_conversions import NARROW_FLOATS
+from mx_dialect.walk import operations
 
 _CONVERSIONS = ("arith.extf", "arith.truncf", "arith.convertf", "arith.scaling_extf", "arith.scaling_truncf")
 
 
-def _tensor_conversions(root: Any) -> list[Any]:
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name in _CONVERSIONS and isinstance(op.results[0].type, ir.RankedTensorType):
-            elements = {str(value.type.element_type) for value in (*op.operands, *op.results)}
-            if not elements.isdisjoint(NARROW_FLOATS):
-                found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    root.walk(visit)
-    return found
+def _is_tensor_conversion(op: Any) -> bool:
+    if op.name not in _CONVERSIONS or not isinstance(op.results[0].type, ir.RankedTensorType):
+        return False
+    elements = {str(value.type.element_type) for value in (*op.operands, *op.results)}
+    return not elements.isdisjoint(NARROW_FLOATS)
 
 
 def _to_linalg(op: Any) -> Any:
@@ -63,7 +57,7 @@ def _to_linalg(op: Any) -> Any:
 def run(root: Any, options: passes.NoOptions) -> None:
     """Rewrite each conversion under `root` of a tensor of MX floats, in place."""
     with root.context:
-        for op in _tensor_conversions(root):
+        for op in operations(root, _is_tensor_conversion):
             with ir.InsertionPoint(op), op.location:
                 converted = _to_linalg(op)
             op.results[0].replace_all_uses_with(converted)

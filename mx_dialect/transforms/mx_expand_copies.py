@@ -16,28 +16,23 @@ from typing import Any
 
 from mx_dialect import passes
 from mx_dialect._mlir import ir, linalg
+from mx_dialect.walk import operations
 
 
 def _is_contiguous(type_: Any) -> bool:
     return type_.layout == ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank))
 
 
-def _strided_copies(root: Any) -> list[Any]:
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name == "memref.copy" and all(isinstance(value.type, ir.MemRefType) for value in op.operands):
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    root.walk(visit)
-    return [op for op in found if not all(_is_contiguous(value.type) for value in op.operands)]
+def _is_strided_copy(op: Any) -> bool:
+    if op.name != "memref.copy" or not all(isinstance(value.type, ir.MemRefType) for value in op.operands):
+        return False
+    return not all(_is_contiguous(value.type) for value in op.operands)
 
 
 def run(root: Any, options: passes.NoOptions) -> None:
     """Replace each memref.copy under `root` that involves strides, in place."""
     with root.context:
-        for op in _strided_copies(root):
+        for op in operations(root, _is_strided_copy):
             source, target = op.operands
             with ir.InsertionPoint(op), op.location:
                 linalg.copy(source, outs=[target])

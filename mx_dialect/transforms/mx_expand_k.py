@@ -41,6 +41,7 @@ from typing import Any, Literal
 
 from mx_dialect import diagnostics, passes
 from mx_dialect._mlir import affine, arith, ir, linalg, memref, tensor
+from mx_dialect.walk import operations
 
 
 class _LeaveAlone(Exception):
@@ -312,19 +313,11 @@ def _rewrite(op: Any, plan: _Plan) -> None:
     op.erase()
 
 
-def _dividing_generics(root: Any) -> list[Any]:
-    """Return each linalg.generic under `root` with a floordiv in a map, those inside another's body first."""
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name == "linalg.generic" and any(
-            _divides(result) for attribute in op.attributes["indexing_maps"] for result in attribute.value.results
-        ):
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    root.walk(visit, ir.WalkOrder.POST_ORDER)
-    return found
+def _is_dividing_generic(op: Any) -> bool:
+    """Tell whether an operation is a linalg.generic with a floordiv in a map."""
+    return op.name == "linalg.generic" and any(
+        _divides(result) for attribute in op.attributes["indexing_maps"] for result in attribute.value.results
+    )
 
 
 def _split_loops(op: Any) -> None:
@@ -340,7 +333,7 @@ def _split_loops(op: Any) -> None:
 def run(root: Any, options: passes.NoOptions) -> None:
     """Split the divided loops of every linalg.generic under `root`, in place."""
     with root.context, ir.Location.unknown():
-        for op in _dividing_generics(root):
+        for op in operations(root, _is_dividing_generic):
             _split_loops(op)
 
 

@@ -31,6 +31,7 @@ from mx_dialect._mlir import arith, ir
 from mx_dialect.diagnostics import Diagnostic, MxError
 from mx_dialect.formats import E8M0, ELEMENT_FORMATS
 from mx_dialect.transforms import narrow_float_conversions as conversions
+from mx_dialect.walk import operations
 
 _SCALING = ("arith.scaling_extf", "arith.scaling_truncf")
 _CONVERSIONS = ("arith.extf", "arith.truncf", "arith.convertf", *_SCALING)
@@ -46,17 +47,13 @@ def _is_narrow(type_: Any) -> bool:
 
 def _conversions_under(root: Any) -> list[Any]:
     """Return the operations to expand: conversions with an MX float, and all that take a scale."""
-    found: list[Any] = []
 
-    def visit(op: Any) -> Any:
-        if op.name in _CONVERSIONS:
-            types = [value.type for value in (*op.operands, *op.results)]
-            if op.name in _SCALING or any(_is_narrow(t) for t in types):
-                found.append(op)
-        return ir.WalkResult.ADVANCE
+    def concerns(op: Any) -> bool:
+        return op.name in _CONVERSIONS and (
+            op.name in _SCALING or any(_is_narrow(value.type) for value in (*op.operands, *op.results))
+        )
 
-    root.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+    return operations(root, concerns, outer_first=True)
 
 
 def _refusal(op: Any) -> str | None:

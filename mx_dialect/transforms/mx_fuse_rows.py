@@ -26,6 +26,7 @@ from mx_dialect import passes
 from mx_dialect._mlir import arith, ir, scf, tensor
 from mx_dialect.generics import slice_axis
 from mx_dialect.transforms.structured import Structured, Unsuitable
+from mx_dialect.walk import operations
 
 
 @dataclass(frozen=True)
@@ -192,14 +193,7 @@ def _inserted(part: Any, whole: Any, row: Any, tile: int) -> Any:
 def run(root: Any, options: Options) -> None:
     """Put every chain under `root` that is larger than the cache into a loop over rows."""
     with root.context, ir.Location.unknown():
-        candidates: list[Any] = []
-
-        def visit(op: Any) -> Any:
-            if op.name == "linalg.generic":
-                candidates.append(op.operation)
-            return ir.WalkResult.ADVANCE
-
-        root.walk(visit)
+        candidates = operations(root, lambda op: op.name == "linalg.generic")
         # From the last on, so that a chain is as long as it can be; what becomes part of one is done with.
         while candidates:
             chain = _chain_of(candidates.pop())

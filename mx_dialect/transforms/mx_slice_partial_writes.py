@@ -20,6 +20,7 @@ from typing import Any
 
 from mx_dialect import passes
 from mx_dialect._mlir import ir, tensor
+from mx_dialect.walk import operations
 
 
 def _covered(op: Any) -> list[int]:
@@ -51,16 +52,8 @@ def _is_zero(index: Any) -> bool:
 
 def run(root: Any, options: passes.NoOptions) -> None:
     """Write vectors into slices of tensors under `root` where they cover less than the tensors, in place."""
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if _is_partial(op):
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    root.walk(visit)
     with root.context:
-        for op in found:
+        for op in operations(root, _is_partial):
             _slice(op)
 
 

@@ -15,7 +15,7 @@ from mx_dialect.verification import agree, mx_tensor, only_attributes, require, 
 
 
 class DimOp(Mx.Operation, name="dim", traits=[ext.Pure]):
-    """Give one extent of a block-scaled tensor's logical shape. An index out of range has no defined result.
+    """Give one extent of a block-scaled tensor's logical shape. An axis that it has not is an error at run time.
 
     | value    | type                                                   |
     |----------|--------------------------------------------------------|
@@ -84,7 +84,7 @@ class ExtractSliceOp(Mx.Operation, name="extract_slice", traits=[ext.Pure]):
     """Give a part of a block-scaled tensor: on each axis `size` entries from `offset` on.
 
     Along the blocked axis offset and size are multiples of the block size, so that whole blocks move with their scales;
-    a dynamic offset that is not is an error when the program runs. The custom form lists offsets, then sizes, each a
+    a dynamic offset that is not is an error when the program runs, as is a slice that leaves the tensor. The custom form lists offsets, then sizes, each a
     number or an index value: `mx.extract_slice %x[0, %i] [32, 64]`. In the generic form `static_offsets` and
     `static_sizes` hold MLIR's dynamic size where an operand gives the number.
 

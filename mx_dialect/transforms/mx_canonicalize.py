@@ -5,6 +5,8 @@
     dequantize_block(fold_scale(t, a))   ->  mulf(dequantize_block(t), splat(a))
     compose(decompose(t))                ->  t
     decompose(compose(m, s))             ->  m, s
+    dim(t, 0)                            ->  the extent, if it is static
+    cast(t)                              ->  t, if that is its type
 
 All are exact: the factors of nested folds are multiplied in f32 by definition. dequantize_block(quantize_block(x)) is
 not x and stays.
@@ -17,6 +19,7 @@ from mx_dialect.fold_chain import constant_factor, product, strip
 from mx_dialect.generics import extent
 from mx_dialect.ops import ComposeOp, DecomposeOp, DequantizeBlockOp, FoldScaleOp, dequantize_block, fold_scale
 from mx_dialect.passes import NoOptions, Pass, register_pass
+from mx_dialect.shape_ops import CastOp, DimOp
 
 # A pattern returns what the bindings ask for: a false value when it rewrote, a true one when it did not match.
 _NO_MATCH = True
@@ -87,12 +90,35 @@ def take_apart_composed(op: DecomposeOp, rewriter: rewrite.PatternRewriter) -> b
     return None
 
 
+def replace_static_dim(op: DimOp, rewriter: rewrite.PatternRewriter) -> bool | None:
+    if not isinstance(op.axis, ir.OpResult) or op.axis.owner.name != "arith.constant":
+        return _NO_MATCH
+    axis = ir.IntegerAttr(op.axis.owner.attributes["value"]).value
+    shape = op.input.type.spec.shape
+    extent = shape[axis] if 0 <= axis < len(shape) else None
+    if extent is None:
+        return _NO_MATCH
+    with rewriter.ip, op.location:
+        constant = arith.constant(ir.IndexType.get(), extent)
+    rewriter.replace_op(op, [constant])
+    return None
+
+
+def remove_identity_cast(op: CastOp, rewriter: rewrite.PatternRewriter) -> bool | None:
+    if op.input.type != op.output.type:
+        return _NO_MATCH
+    rewriter.replace_op(op, [op.input])
+    return None
+
+
 PATTERNS = (
     (FoldScaleOp, remove_unit_fold),
     (FoldScaleOp, merge_nested_folds),
     (DequantizeBlockOp, multiply_after_dequantize),
     (ComposeOp, recompose),
     (DecomposeOp, take_apart_composed),
+    (DimOp, replace_static_dim),
+    (CastOp, remove_identity_cast),
 )
 
 
@@ -111,7 +137,7 @@ def run(root: ir.Operation, options: NoOptions) -> None:
 PASS = register_pass(
     Pass(
         name="mx-canonicalize",
-        summary="Simplify mx operations: merge nested fold_scales, cancel compose and decompose",
+        summary="Simplify mx operations: merge nested fold_scales, cancel compose and decompose, fold dim and cast",
         run=run,
         requires="valid mx operations",
         leaves="equivalent IR",

@@ -116,3 +116,34 @@ func.func @lossy(%x: tensor<32x64xf32>) -> tensor<32x64xf32> {
   %1 = mx.dequantize_block %0 : !t -> tensor<32x64xf32>
   return %1 : tensor<32x64xf32>
 }
+
+// CHECK-LABEL: func.func @dims(
+// CHECK-DAG: %[[C:.*]] = arith.constant 64 : index
+// CHECK-DAG: %[[D:.*]] = mx.dim
+// CHECK: return %[[C]], %[[D]]
+func.func @dims(%x: !mx.tensor<?x64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>) -> (index, index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %0 = mx.dim %x, %c1 : <?x64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>, index -> index
+  %1 = mx.dim %x, %c0 : <?x64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>, index -> index
+  return %0, %1 : index, index
+}
+
+// An axis out of range has no extent to put in its place.
+// CHECK-LABEL: func.func @dim_out_of_range(
+// CHECK: mx.dim
+func.func @dim_out_of_range(%x: !t) -> index {
+  %c7 = arith.constant 7 : index
+  %0 = mx.dim %x, %c7 : !t, index -> index
+  return %0 : index
+}
+
+// CHECK-LABEL: func.func @casts(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: !mx.tensor
+// CHECK: %[[Y:.*]] = mx.cast %[[X]]
+// CHECK: return %[[X]], %[[Y]]
+func.func @casts(%x: !t) -> (!t, !mx.tensor<?x64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>) {
+  %0 = mx.cast %x : !t -> !t
+  %1 = mx.cast %0 : !t -> <?x64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>
+  return %0, %1 : !t, !mx.tensor<?x64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>
+}

@@ -1,5 +1,5 @@
 // RUN: mx-opt %s --split-input-file --verify-diagnostics
-// RUN: not mx-opt %s --split-input-file 2>&1 | filecheck %s
+// RUN: not mx-opt %s --split-input-file 2>&1 | filecheck %s --strict-whitespace
 
 // What cannot be read as custom assembly. The caret stands under the user's own text, behind a two-byte character too.
 

@@ -132,15 +132,12 @@ def _assert_whole_blocks(number: Any, what: str, axis: int, block_size: int) -> 
 
 
 def is_multiple(value: Any, divisor: int) -> bool:
-    """Tell whether an index is a constant multiple of a number or a product with one, as the IR shows it."""
-    known = _constant(value)
-    if known is not None:
-        return known % divisor == 0
-    if not isinstance(value, ir.OpResult):
-        return False
-    owner = value.owner
-    # A wrapped product is still a multiple: block sizes are powers of two.
-    return owner.name in ("arith.muli", "index.mul") and any(is_multiple(factor, divisor) for factor in owner.operands)
+    """Tell whether an index is a multiple of a power of two, as a constant or a product with one shows."""
+    factors = [value]
+    # A wrapped product is still a multiple of a power of two.
+    if isinstance(value, ir.OpResult) and value.owner.name in ("arith.muli", "index.mul"):
+        factors += value.owner.operands
+    return any(known is not None and known % divisor == 0 for known in map(_constant, factors))
 
 
 def _constant(value: Any) -> int | None:

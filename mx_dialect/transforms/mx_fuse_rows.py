@@ -19,6 +19,7 @@ it needs all of the other matrix.
 """
 
 from dataclasses import dataclass
+from functools import cmp_to_key
 from math import prod
 from typing import Any
 
@@ -86,10 +87,14 @@ def _chain_of(op: Any) -> _Chain | None:
                 continue
             members.add(producer)
             waiting.append(producer)
-    ordered = [o.operation for o in op.block if o.operation in members]
+    ordered = sorted(members, key=cmp_to_key(_program_order))
     # A fill is no step of a chain: it is there for the reduction that it starts.
     steps = [o for o in ordered if Structured.of(o).input_count and isinstance(o.operands[0].type, ir.RankedTensorType)]
     return _Chain(ordered, rows) if len(steps) > 1 and _used_after(ordered, op) else None
+
+
+def _program_order(first: Any, second: Any) -> int:
+    return -1 if first.is_before_in_block(second) else int(first != second)
 
 
 def _used_after(ops: list[Any], last: Any) -> bool:
@@ -99,17 +104,21 @@ def _used_after(ops: list[Any], last: Any) -> bool:
 
 
 def _follows(op: Any, last: Any) -> bool:
-    """Tell whether an operation, or the one around it in the same block, comes after another."""
-    while op.block != last.block:
+    """Tell whether an operation that depends on the block of another comes after that other."""
+    while op.block.region != last.block.region:
         op = op.parent.operation
-    return last.is_before_in_block(op)
+    # Another block of the region runs when this one is done.
+    return op.block != last.block or last.is_before_in_block(op)
+
+
+def _fits(chain: _Chain, cache_bytes: int) -> bool:
+    """Tell whether the tensors of a chain, and so those of any part of it, stay in cache anyway."""
+    return chain.row_bytes() * chain.rows <= 2 * cache_bytes
 
 
 def _tile(chain: _Chain, cache_bytes: int) -> int | None:
-    """Return how many rows to take at a time, None if they all fit."""
-    row_bytes = max(chain.row_bytes(), 1)
-    if row_bytes * chain.rows <= 2 * cache_bytes:
-        return None
+    """Return how many rows to take at a time, None if that is all of them."""
+    row_bytes = chain.row_bytes()
     tile = 1
     while chain.rows % (2 * tile) == 0 and 2 * tile * row_bytes <= cache_bytes:
         tile *= 2
@@ -197,9 +206,14 @@ def run(root: Any, options: Options) -> None:
         # From the last on, so that a chain is as long as it can be; what becomes part of one is done with.
         while candidates:
             chain = _chain_of(candidates.pop())
-            tile = None if chain is None else _tile(chain, options.cache_bytes)
-            if chain is not None and tile is not None:
-                candidates = [op for op in candidates if op not in chain.ops]
+            if chain is None:
+                continue
+            fits = _fits(chain, options.cache_bytes)
+            tile = None if fits else _tile(chain, options.cache_bytes)
+            if fits or tile is not None:
+                members = set(chain.ops)
+                candidates = [op for op in candidates if op not in members]
+            if tile is not None:
                 _rewrite(chain, tile)
 
 

@@ -108,3 +108,25 @@ func.func @used_early(%x: tensor<64x16xf32>) -> (tensor<64x16xf32>, f32) {
   } -> tensor<64x16xf32>
   return %2, %e : tensor<64x16xf32>, f32
 }
+
+// A result may be used in a later block: that runs when the loop is done.
+// CHECK-LABEL: func.func @later_block(
+// CHECK: %[[R:.*]]:2 = scf.for
+// CHECK: cf.br
+// CHECK: return %[[R]]#{{[01]}}, %[[R]]#{{[01]}}
+func.func @later_block(%x: tensor<64x16xf32>) -> (tensor<64x16xf32>, tensor<64x16xf32>) {
+  %0 = tensor.empty() : tensor<64x16xf32>
+  %1 = linalg.generic {indexing_maps = [#row, #row], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<64x16xf32>) outs(%0 : tensor<64x16xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %m = arith.mulf %a, %a : f32
+    linalg.yield %m : f32
+  } -> tensor<64x16xf32>
+  %2 = linalg.generic {indexing_maps = [#row, #row], iterator_types = ["parallel", "parallel"]} ins(%1 : tensor<64x16xf32>) outs(%0 : tensor<64x16xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %m = arith.mulf %a, %a : f32
+    linalg.yield %m : f32
+  } -> tensor<64x16xf32>
+  cf.br ^bb1
+^bb1:
+  return %1, %2 : tensor<64x16xf32>, tensor<64x16xf32>
+}

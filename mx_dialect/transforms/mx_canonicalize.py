@@ -12,10 +12,11 @@ All are exact: the factors of nested folds are multiplied in f32 by definition. 
 not x and stays.
 """
 
+import functools
 from typing import Any
 
 from mx_dialect._mlir import arith, ir, rewrite, tensor
-from mx_dialect.fold_chain import constant_factor, product, strip
+from mx_dialect.fold_chain import chain, constant_factor, product, strip
 from mx_dialect.generics import extent
 from mx_dialect.ops import ComposeOp, DecomposeOp, DequantizeBlockOp, FoldScaleOp, dequantize_block, fold_scale
 from mx_dialect.passes import NoOptions, Pass, register_pass
@@ -41,18 +42,22 @@ def remove_unit_fold(op: FoldScaleOp, rewriter: rewrite.PatternRewriter) -> bool
 
 
 def merge_nested_folds(op: FoldScaleOp, rewriter: rewrite.PatternRewriter) -> bool | None:
-    inner = _defining(op.input, FoldScaleOp)
-    if inner is None:
+    # The whole chain at once: merging two folds in its middle would multiply in another order than the definition.
+    value, factors = chain(op.output)
+    if len(factors) < 2:
         return _NO_MATCH
     with rewriter.ip, op.location:
-        first, second = constant_factor(inner.factor), constant_factor(op.factor)
-        if first is not None and second is not None:
-            factor = arith.constant(ir.F32Type.get(), product(first, second))
-        else:
-            factor = arith.mulf(inner.factor, op.factor)
-        merged = fold_scale(inner.input, factor)
+        merged = fold_scale(value, functools.reduce(_product, factors))
     rewriter.replace_op(op, [merged])
     return None
+
+
+def _product(first: Any, second: Any) -> Any:
+    """Return the f32 product of two factors, a constant if both are."""
+    known = constant_factor(first), constant_factor(second)
+    if known[0] is None or known[1] is None:
+        return arith.mulf(first, second)
+    return arith.constant(ir.F32Type.get(), product(known[0], known[1]))
 
 
 def multiply_after_dequantize(op: DequantizeBlockOp, rewriter: rewrite.PatternRewriter) -> bool | None:

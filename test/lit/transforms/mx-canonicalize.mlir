@@ -147,3 +147,16 @@ func.func @casts(%x: !t) -> (!t, !mx.tensor<?x64xf8E4M3FN, block_size = 32, scal
   %1 = mx.cast %0 : !t -> <?x64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>
   return %0, %1 : !t, !mx.tensor<?x64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>
 }
+
+// Three factors: still innermost first, (a * b) * c.
+// CHECK-LABEL: func.func @merge_three(
+// CHECK-SAME: %[[A:[a-z0-9]+]]: f32, %[[B:[a-z0-9]+]]: f32, %[[C:[a-z0-9]+]]: f32)
+// CHECK: %[[AB:.*]] = arith.mulf %[[A]], %[[B]] : f32
+// CHECK: %[[ABC:.*]] = arith.mulf %[[AB]], %[[C]] : f32
+// CHECK: mx.fold_scale %{{.*}}, %[[ABC]]
+func.func @merge_three(%x: !t, %a: f32, %b: f32, %c: f32) -> !t {
+  %0 = mx.fold_scale %x, %a : !t, f32 -> !t
+  %1 = mx.fold_scale %0, %b : !t, f32 -> !t
+  %2 = mx.fold_scale %1, %c : !t, f32 -> !t
+  return %2 : !t
+}

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from mx_dialect.tensor_spec import spell_types
+from mx_dialect.type_spelling import spell_types
 
 Severity = Literal["error", "warning", "remark", "note"]
 

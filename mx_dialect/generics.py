@@ -43,6 +43,18 @@ def generic(
     return op.result
 
 
+def elementwise(value: Any, element_type: Any, body: Callable[[Any], Any]) -> Any:
+    """Return a tensor that holds, of an element type, what `body` makes of each scalar of `value`."""
+    rank = value.type.rank
+    identity = affine_map(rank, dims(rank))
+    init = empty([extent(value, i) for i in range(rank)], element_type)
+
+    def ignoring_output(scalar: Any, _: Any) -> Any:
+        return body(scalar)
+
+    return generic([value], init, [identity, identity], [PARALLEL] * rank, ignoring_output)
+
+
 def _scalar_type(type_: Any) -> Any:
     return type_.element_type if isinstance(type_, ir.ShapedType) else type_
 
@@ -105,10 +117,10 @@ def collapse(value: Any, axis: int, type_: Any) -> Any:
 
 def _grouped(rank: int, axis: int) -> Any:
     """Return the reassociation that pairs axis `axis` of the smaller shape with two axes of the larger."""
-    return _reassociation([[i + (i > axis)] if i != axis else [i, i + 1] for i in range(rank)])
+    return reassociation([[i + (i > axis)] if i != axis else [i, i + 1] for i in range(rank)])
 
 
-def _reassociation(groups: Sequence[Sequence[int]]) -> Any:
+def reassociation(groups: Sequence[Sequence[int]]) -> Any:
     index = ir.IntegerType.get_signless(64)
     return ir.ArrayAttr.get([ir.ArrayAttr.get([ir.IntegerAttr.get(index, i) for i in g]) for g in groups])
 
@@ -126,7 +138,7 @@ def without_unit_axes(value: Any, axes: Sequence[int]) -> Any:
             pending = []
     shape = [size for axis, size in enumerate(value.type.shape) if axis not in axes]
     type_ = ir.RankedTensorType.get(shape, value.type.element_type)
-    return tensor.collapse_shape(type_, value, _reassociation(groups))
+    return tensor.collapse_shape(type_, value, reassociation(groups))
 
 
 def slice_axis(value: Any, axis: int, offset: Any, size: int, drop: bool = False) -> Any:

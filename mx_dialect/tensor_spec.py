@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mx_dialect.formats import ELEMENT_FORMATS, SCALE_FORMATS
 
-_STORAGE = re.compile(r"!mx\.tensor<tensor<([^<>]*)>, (-?\d+) : i64, ([^<>,]+), (-?\d+) : i64>")
+STORAGE = re.compile(r"!mx\.tensor<tensor<([^<>]*)>, (-?\d+) : i64, ([^<>,]+), (-?\d+) : i64>")
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,13 @@ def spell_shape(shape: Sequence[int | None], element: str) -> str:
 
 
 def split_shape(text: str) -> tuple[tuple[int | None, ...], str]:
-    """Return shape and element type of `32x?xf32`; whatever follows the last extent is the element type."""
+    """Return shape and element type of `32x?xf32`; whatever follows the last extent is the element type.
+
+    A number of more than 19 digits is no extent.
+    """
     extents: list[int | None] = []
     position = 0
-    for match in re.finditer(r"\s*(\d+|\?)\s*x\s*", text):
+    for match in re.finditer(r"\s*(\d{1,19}|\?)\s*x\s*", text):
         if match.start() != position:
             break
         extents.append(None if match[1] == "?" else int(match[1]))
@@ -84,7 +87,8 @@ def split_shape(text: str) -> tuple[tuple[int | None, ...], str]:
     return tuple(extents), text[position:].strip()
 
 
-def _of_match(match: re.Match[str]) -> TensorSpec:
+def of_match(match: re.Match[str]) -> TensorSpec:
+    """Return the parameters of a match of `STORAGE`."""
     shape, element = split_shape(match[1])
     return TensorSpec(shape, element, int(match[2]), match[3], int(match[4]))
 
@@ -92,10 +96,5 @@ def _of_match(match: re.Match[str]) -> TensorSpec:
 @functools.lru_cache(maxsize=1024)
 def from_storage(text: str) -> TensorSpec | None:
     """Return the parameters of a type in its storage spelling, as the bindings print it; None if it is malformed."""
-    match = _STORAGE.fullmatch(text)
-    return _of_match(match) if match else None
-
-
-def spell_types(text: str) -> str:
-    """Return `text` with every storage spelling of an mx type replaced by the custom one."""
-    return _STORAGE.sub(lambda match: _of_match(match).custom(), text) if "!mx." in text else text
+    match = STORAGE.fullmatch(text)
+    return of_match(match) if match else None

@@ -141,17 +141,20 @@ def is_mx(type_: Any) -> bool:
     return isinstance(type_, TensorType)
 
 
-def mx_types_in(attribute_or_type: Any) -> Iterator[TensorType]:
-    """Yield every mx tensor type inside a type or attribute, however deep; constants hold none."""
+def mx_types_in(attribute_or_type: Any) -> Iterator[Any]:
+    """Yield every mx type, and every tensor type with an mx encoding, inside a type or attribute, however deep.
+
+    Constants hold none.
+    """
     # A stack instead of recursion: aliases can nest types deeper than Python recurses.
     pending = [attribute_or_type]
     while pending:
         item = pending.pop()
-        if isinstance(item, TensorType):
+        if isinstance(item, Mx.Type):
             yield item
             continue
         # Spelling out a large constant to find no type in it would cost more than the rest of the walk.
-        if isinstance(item, ir.DenseElementsAttr | ir.DenseResourceElementsAttr) or "!mx." not in str(item):
+        if isinstance(item, ir.DenseElementsAttr | ir.DenseResourceElementsAttr) or not _may_hold_mx(str(item)):
             continue
         children: list[Any] = []
         if isinstance(item, ir.FunctionType):
@@ -159,6 +162,8 @@ def mx_types_in(attribute_or_type: Any) -> Iterator[TensorType]:
         elif isinstance(item, ir.TupleType):
             children = [item.get_type(i) for i in range(item.num_types)]
         elif isinstance(item, ir.ShapedType | ir.ComplexType):
+            if isinstance(_encoding(item), Mx.Attribute):
+                yield item
             children = [item.element_type]
         elif isinstance(item, ir.TypeAttr):
             children = [item.value]
@@ -169,13 +174,27 @@ def mx_types_in(attribute_or_type: Any) -> Iterator[TensorType]:
         pending.extend(reversed(children))
 
 
+def _may_hold_mx(text: str) -> bool:
+    return "!mx." in text or "#mx." in text
+
+
+def _encoding(type_: Any) -> Any:
+    return type_.encoding if isinstance(type_, ir.RankedTensorType) else None
+
+
+def _error(found: Any) -> str | None:
+    """Return what is wrong with a type that `mx_types_in` found."""
+    encoding = _encoding(found)
+    return found.error() if encoding is None else encoding.error_on(found)
+
+
 def verify_types(root: ir.Operation) -> list[Diagnostic]:
     """Return one error for each operation or block argument under `root` that names an invalid mx type."""
     # Printing is MLIR's work and fast; below the value level it shows that there is nothing to look for.
     text = root.operation.get_asm(
         print_generic_op_form=True, assume_verified=True, large_elements_limit=16, large_resource_limit=16
     )
-    if "!mx." not in text:
+    if not _may_hold_mx(text):
         return []
     errors: list[Diagnostic] = []
     verdicts: dict[Any, str | None] = {}
@@ -183,7 +202,7 @@ def verify_types(root: ir.Operation) -> list[Diagnostic]:
     def check(item: Any, where: Any) -> bool:
         for found in mx_types_in(item):
             if found not in verdicts:
-                verdicts[found] = found.error()
+                verdicts[found] = _error(found)
             verdict = verdicts[found]
             if verdict is not None:
                 errors.append(at(where, "error", f"invalid type '{found}': {verdict}"))
@@ -194,7 +213,7 @@ def verify_types(root: ir.Operation) -> list[Diagnostic]:
 
     def mentions_mx(type_: Any) -> bool:
         if type_ not in seen:
-            seen[type_] = isinstance(type_, TensorType) or "!mx." in str(type_)
+            seen[type_] = isinstance(type_, TensorType) or _may_hold_mx(str(type_))
         return seen[type_]
 
     def visit(op: Any) -> Any:

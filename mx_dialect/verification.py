@@ -8,8 +8,8 @@ from mx_dialect.types import TensorType
 
 FLOAT_TYPES = ("f32", "f16", "bf16")
 
-# How many values each variadic operand has; MLIR checks it.
-_SEGMENT_SIZES = ("operandSegmentSizes",)
+# How many values each variadic operand and result has; MLIR checks it.
+_SEGMENT_SIZES = ("operandSegmentSizes", "resultSegmentSizes")
 
 
 class InvalidOperation(Exception):

@@ -8,6 +8,12 @@ operation of the dialect:
 
 Attributes, and operands and results that an operation does not have, are left out; several results are written
 `-> (T3, T4)`. In the list of types `<...>` is short for `!mx.tensor<...>`. Generic input is accepted everywhere.
+
+Operands can have two more forms, which an operation's class declares: lists of numbers and index values behind the
+operands (`asm.index_lists`), and groups behind a symbol (`asm.operand_groups`):
+
+    %r = mx.extract_slice %a[0, %i] [32, 64] : T1 -> T2
+    %r, %t = mx.submit @kernel(%a, %i) after(%t0) cores(%n) if(%p) : T1, index, !mx.task, index, i1 -> (T2, !mx.task)
 """
 
 import io
@@ -21,7 +27,7 @@ from mx_dialect.asm.lexer import Source, bare_words
 from mx_dialect.asm.position_map import Translation
 from mx_dialect.asm.printer import to_custom
 from mx_dialect.asm.reader import to_generic
-from mx_dialect.asm.table import operation_table, unknown_operation
+from mx_dialect.asm.table import operation_table, unknown_attribute, unknown_operation
 from mx_dialect.diagnostics import Collector, Diagnostic, MxError, collecting, tell
 from mx_dialect.types import verify_types
 
@@ -139,6 +145,8 @@ def _parse(
 
 def _explained(diagnostic: Diagnostic) -> Diagnostic:
     """Say what the user can do about an error whose text is about MLIR's insides."""
+    if diagnostic.message == "expected dynamic attribute":
+        return replace(diagnostic, message=unknown_attribute(), notes=())
     match = _UNREGISTERED.search(diagnostic.message)
     return diagnostic if match is None else replace(diagnostic, message=unknown_operation(match[1]), notes=())
 

@@ -99,6 +99,20 @@ def resources_end(text: str, position: int) -> int:
     return len(text)
 
 
+class Unreadable(Exception):
+    """The text at `offset` is not what has to be there; the message says what was expected."""
+
+    def __init__(self, offset: int, message: str):
+        super().__init__(message)
+        self.offset = offset
+
+
+def expected(text: str, token: Token, previous_end: int, what: str) -> Unreadable:
+    """Return the error for a token where another was due; at the end of the line before if it starts a line."""
+    starts_line = token.kind == "end" or "\n" in text[previous_end : token.start]
+    return Unreadable(previous_end if starts_line else token.start, f"expected {what}")
+
+
 class Unbalanced(Exception):
     """A bracket is not closed; `opened` is its position."""
 

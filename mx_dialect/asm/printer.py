@@ -13,12 +13,12 @@ that the printer could not name) stays generic.
 import re
 from functools import lru_cache
 
-from mx_dialect.asm import index_lists
+from mx_dialect.asm import dictionary, index_lists, operand_groups
 from mx_dialect.asm.lexer import COMMENT, STRING, Unbalanced, closing, elements, token_at, type_end
-from mx_dialect.asm.table import operations_with_lists
-from mx_dialect.tensor_spec import spell_types
+from mx_dialect.asm.table import Arity, operations_with_forms
+from mx_dialect.type_spelling import STORAGE, spell_types
 
-_RESPELLED = re.compile(rf"{STRING}|{COMMENT}|!mx\.tensor<tensor<[^<>]*>[^<>]*>", re.ASCII)
+_RESPELLED = re.compile(rf"(?:{STORAGE.pattern})|{STRING}|{COMMENT}", re.ASCII)
 # MLIR prints an operation at the start of a line, where a string or a comment that looks like one cannot be.
 _OPERATION = re.compile(
     r"""(?P<results>[ \t]*(?:%[^"=\n]*\ =\ )?)
@@ -64,17 +64,39 @@ def _operation(line: str) -> str:
     cut = tail.rfind(" loc(")
     location = tail[cut:] if cut >= 0 else ""
     operands = match["operands"]
-    listed = operations_with_lists().get(match["name"])
-    if listed is not None:
-        custom = index_lists.printed(operands, attributes.strip() or "{}", listed)
+    arity = operations_with_forms().get(match["name"])
+    if arity is not None:
+        custom = _operands(operands, match["results"], attributes.strip(), arity)
         if custom is None:
             return line
-        operands, attributes = custom.operands, f" {custom.attributes}" if custom.attributes else ""
-    types = _signature(tail.removesuffix(location), None if listed is None else listed.operands)
+        operands, attributes = custom
+    types = _signature(tail.removesuffix(location), arity.operands if arity is not None and arity.lists else None)
     if types is None:
         return line
     operands = f" {operands}" if operands else ""
     return f"{match['results']}{match['name']}{operands}{attributes} :{types}{location}"
+
+
+def _operands(operands: str, results: str, attributes: str, arity: Arity) -> tuple[str, str] | None:
+    """Return operands and attributes of generic form with index lists or groups, None if they do not fit."""
+    entries = dictionary.entries(attributes or "{}")
+    if entries is None:
+        return None
+    values = operands.split(", ") if operands else []
+    if arity.lists:
+        custom = index_lists.printed(values, entries, arity)
+    else:
+        custom = operand_groups.printed(values, _result_count(results), entries, arity)
+    if custom is None:
+        return None
+    rest = dictionary.spelled(entries)
+    return custom, f" {rest}" if rest else ""
+
+
+def _result_count(results: str) -> int:
+    """Return how many results the text before an operation's name, such as `%0:2 = `, stands for."""
+    value, _, count = results.removesuffix(" = ").strip().partition(":")
+    return int(count) if count else int(bool(value))
 
 
 @lru_cache(maxsize=4096)
@@ -100,11 +122,8 @@ def _signature(text: str, fixed: int | None = None) -> str | None:
             results = _short(text[token.start : end])
     except Unbalanced:
         return None
-    if not operands and not results:
-        return f" (){text[end:]}"
-    before = f" {operands}" if operands else ""
     after = f" -> {results}" if results else ""
-    return f"{before}{after}{text[end:]}"
+    return f" {operands or '()'}{after}{text[end:]}"
 
 
 def _short(spelled: str) -> str:

@@ -12,14 +12,16 @@ is, errors included: MLIR reports those, at positions that `Translation.position
 
 from bisect import bisect_left
 
-from mx_dialect.asm import index_lists
-from mx_dialect.asm.index_lists import IndexLists, ListSyntaxError
+from mx_dialect.asm import operand_groups, operands, tile_body, type_body
+from mx_dialect.asm.dictionary import RESULT_SEGMENT_SIZES, spelled_array
 from mx_dialect.asm.lexer import (
     MAX_NESTING,
     Source,
     Token,
     Unbalanced,
+    Unreadable,
     closing,
+    expected,
     find,
     flat_type_end,
     resources_end,
@@ -28,6 +30,7 @@ from mx_dialect.asm.lexer import (
     type_end,
     without_comments,
 )
+from mx_dialect.asm.operands import Operands, counted
 from mx_dialect.asm.position_map import Edit, Translation
 from mx_dialect.asm.table import (
     PREFIX,
@@ -37,7 +40,7 @@ from mx_dialect.asm.table import (
     unknown_operation,
     unknown_type,
 )
-from mx_dialect.asm.type_body import TypeSyntaxError, is_storage, parse_custom, parse_storage
+from mx_dialect.asm.type_body import TypeSyntaxError, is_storage
 from mx_dialect.diagnostics import Diagnostic, MxError
 
 # More would be about one mistake.
@@ -45,6 +48,8 @@ MAX_ERRORS = 20
 
 _BLANK = " \t\r\n"
 _TENSOR = "!mx.tensor"
+# The types with a custom spelling, and the module that reads each. MLIR reads the others as they are.
+_CUSTOM_TYPES = {_TENSOR: type_body, "!mx.tile": tile_body}
 
 
 def to_generic(text: str, source_name: str, *, stdin_name: str | None = None) -> Translation:
@@ -74,14 +79,6 @@ def _check_encoding(text: str, source_name: str) -> None:
         raise MxError.of(found) from None
 
 
-class _Failure(Exception):
-    """The text at `offset` cannot be read."""
-
-    def __init__(self, offset: int, message: str):
-        super().__init__(message)
-        self.offset = offset
-
-
 class _Reader:
     """One pass over a text, collecting edits in order."""
 
@@ -95,7 +92,7 @@ class _Reader:
         self._aliases: dict[str, str] = {}
         self._comments: list[tuple[int, int]] = []
         # The storage spelling of each type body, None to leave what the user wrote.
-        self._bodies: dict[str, str | None] = {}
+        self._bodies: dict[tuple[str, str], str | None] = {}
         self._invalid: list[Diagnostic] = []
 
     def read(self) -> None:
@@ -106,7 +103,7 @@ class _Reader:
         """
         try:
             self._scan(0, len(self._text), operations=True)
-        except _Failure as failure:
+        except Unreadable as failure:
             self._invalid.append(self._source.diagnostic(failure.offset, str(failure)))
         if self._invalid:
             raise MxError.of(*self._invalid)
@@ -139,34 +136,36 @@ class _Reader:
                 self._aliases[token.text] = self._aliases.get(meaning, meaning)
             return token.end
         if name not in self._types:
-            raise _Failure(token.start, unknown_type(name))
-        if token.text != _TENSOR:
+            raise Unreadable(token.start, unknown_type(name))
+        if token.text not in _CUSTOM_TYPES:
             return token.end
         opened = token_at(self._text, token.end)
         if opened.text != "<":
-            raise _Failure(token.start, f"expected '<' after '{_TENSOR}'")
-        return self._tensor(token.start, opened.start)
+            raise Unreadable(token.start, f"expected '<' after '{token.text}'")
+        return self._parametrized(token.text, token.start, opened.start)
 
-    def _tensor(self, start: int, opened: int) -> int:
-        """Translate the mx tensor type that starts at `start` and whose body opens at `opened`; return its end."""
+    def _parametrized(self, name: str, start: int, opened: int) -> int:
+        """Translate the mx type of this name that starts at `start` and opens its body at `opened`; return its end."""
         try:
             end = closing(self._text, opened)
         except Unbalanced:
-            raise _Failure(start, "the '<' of this type is never closed") from None
+            raise Unreadable(start, "the '<' of this type is never closed") from None
         body = without_comments(self._text[opened + 1 : end - 1])
-        if body not in self._bodies:
+        key = (name, body)
+        if key not in self._bodies:
             # Each distinct type is judged, and reported, where it first occurs.
-            self._bodies[body] = self._judge(start, body)
-        storage = self._bodies[body]
+            self._bodies[key] = self._judge(name, start, body)
+        storage = self._bodies[key]
         if storage is not None:
             self._replace(start, end, storage)
         return end
 
-    def _judge(self, start: int, body: str) -> str | None:
+    def _judge(self, name: str, start: int, body: str) -> str | None:
         """Return the storage spelling of a type, or None to leave it as written, because it is that or is wrong."""
         custom = not is_storage(body)
+        syntax = _CUSTOM_TYPES[name]
         try:
-            spec = parse_custom(body, self._aliases) if custom else parse_storage(body)
+            spec = syntax.parse_custom(body, self._aliases) if custom else syntax.parse_storage(body)
         except TypeSyntaxError as error:
             self._report(start, str(error))
             return None
@@ -225,85 +224,49 @@ class _Reader:
         name = word.text
         arity = self._operations.get(name)
         if arity is None:
-            raise _Failure(word.start, unknown_operation(name))
-        first = token_at(self._text, word.end)
-        operands, end, token = self._operands(name, word.end, first)
-        if arity.operands is not None and operands != arity.operands:
-            raise _Failure(word.start, f"{name} takes {_count(arity.operands, 'operand')}, got {operands}")
-        if operands:
-            self._replace(word.start, first.start, f'"{name}"(')
-        else:
-            self._replace(word.start, word.end, f'"{name}"(')
-        lists = None
-        if arity.lists:
-            lists = self._lists(name, end, arity)
-            values = ", ".join(lists.values)
-            given = f" {{{lists.attributes(arity, operands)}"
-            self._replace(end, lists.end, f"{', ' if operands and values else ''}{values}){given}")
-            end = lists.end
-            token = token_at(self._text, end)
-            if token.text != "{":
-                self._insert(end, "}")
-        else:
-            self._insert(end, ")")
-        if token.text == "{":
-            if lists is not None:
-                self._merge(token)
-            end = self._attributes(name, token)
-            token = token_at(self._text, end)
+            raise Unreadable(word.start, unknown_operation(name))
+        form = (operand_groups if arity.groups else operands).read(self._text, word, arity)
+        for start, end, replacement in form.edits:
+            self._replace(start, end, replacement)
+        begun = len(self.edits)
+        token = token_at(self._text, form.end)
+        has_dictionary = token.text == "{"
+        end = self._attributes(name, token, bool(form.attributes)) if has_dictionary else form.end
+        token = token_at(self._text, end)
         if token.text != ":":
             hint = "; regions and successors need the generic form" if token.text in ("(", "[") else ""
-            raise self._expected(token, end, f"':' and the types of {name}{hint}")
-        return self._signature(name, token, operands, arity.results, 0 if lists is None else len(lists.values))
+            raise expected(self._text, token, end, f"':' and the types of {name}{hint}")
+        end, results = self._signature(name, token, form, arity.results)
+        if form.attributes:
+            more = _result_segments(word, results, arity)
+            closed = "" if has_dictionary else "}"
+            self.edits.insert(begun, Edit(form.end, form.end, f" {{{form.attributes}{more}{closed}"))
+        return end
 
-    def _lists(self, name: str, end: int, arity: Arity) -> IndexLists:
-        try:
-            return index_lists.read(self._text, end, name, arity)
-        except ListSyntaxError as error:
-            raise _Failure(error.offset, str(error)) from None
-
-    def _merge(self, opened: Token) -> None:
-        """Join an attribute dictionary to the one that was begun for index lists."""
-        is_empty = token_at(self._text, opened.end).text == "}"
-        self._replace(opened.start, opened.end, "" if is_empty else ", ")
-
-    def _operands(self, name: str, end: int, token: Token) -> tuple[int, int, Token]:
-        """Return how many operands start at `token`, where they end (`end` if there are none), and the token after."""
-        count = 0
-        if token.text == "(":
-            raise _Failure(token.start, f"expected operands of {name} without parentheses, or its name in quotes")
-        while token.kind == "value":
-            count, end = count + 1, token.end
-            token = token_at(self._text, end)
-            if token.text[:1] == "#" and token.text[1:].isdecimal():
-                end = token.end
-                token = token_at(self._text, end)
-            if token.text != ",":
-                break
-            comma = token.end
-            token = token_at(self._text, comma)
-            if token.kind != "value":
-                raise self._expected(token, comma, f"an operand of {name} after ','")
-        return count, end, token
-
-    def _attributes(self, name: str, opened: Token) -> int:
-        """Translate the types in an attribute dictionary, and return its end."""
+    def _attributes(self, name: str, opened: Token, begun: bool) -> int:
+        """Translate the types in an attribute dictionary, and return its end; `begun` joins it to one before it."""
         try:
             end = closing(self._text, opened.start)
         except Unbalanced:
-            raise _Failure(opened.start, f"the attributes of {name} are never closed") from None
-        self._scan(opened.start, end, operations=False)
+            raise Unreadable(opened.start, f"the attributes of {name} are never closed") from None
+        if begun:
+            is_empty = token_at(self._text, opened.end).text == "}"
+            self._replace(opened.start, opened.end, "" if is_empty else ", ")
+        self._scan(opened.end, end, operations=False)
         return end
 
-    def _signature(self, name: str, colon: Token, operands: int, results: int | None, indices: int) -> int:
-        """Translate `: T1, T2 -> T3` into a function type, with the indices of lists, and return its end."""
-        end = self._operand_types(name, colon, operands, indices)
+    def _signature(self, name: str, colon: Token, form: Operands, results: int | None) -> tuple[int, int]:
+        """Translate `: T1, T2 -> T3` into a function type, with the indices of lists.
+
+        Return its end, and how many results it has.
+        """
+        end = self._operand_types(name, colon, form)
         arrow = token_at(self._text, end)
         if arrow.text != "->":
             if results:
-                raise self._expected(arrow, end, f"'->' and the result type of {name}")
+                raise expected(self._text, arrow, end, f"'->' and the result type of {name}")
             self._insert(end, " -> ()")
-            return end
+            return end, 0
         token = token_at(self._text, arrow.end)
         if token.text == "(":
             count, end = self._results_in_parentheses(token)
@@ -311,18 +274,18 @@ class _Reader:
             count, end = 1, self._listed_type(token)
         if results is not None and count != results:
             hint = "; write several as (T1, T2)" if results > 1 else ""
-            message = f"{name} has {_count(results, 'result')} but {_count(count, 'result type')}{hint}"
-            raise _Failure(token.start, message)
-        return end
+            message = f"{name} has {counted(results, 'result')} but {counted(count, 'result type')}{hint}"
+            raise Unreadable(token.start, message)
+        return end, count
 
-    def _operand_types(self, name: str, colon: Token, operands: int, indices: int) -> int:
+    def _operand_types(self, name: str, colon: Token, form: Operands) -> int:
         """Put the operand types in parentheses, those of indices with them, and return their end."""
         first = token_at(self._text, colon.end)
-        if not operands:
+        if not form.types:
             if first.text == "(":
                 last = token_at(self._text, first.end)
                 if last.text != ")":
-                    raise _Failure(last.start, f"{name} has no operands but operand types")
+                    raise Unreadable(last.start, f"{name} has no operands but operand types")
                 return last.end
             self._insert(colon.end, " ()")
             return colon.end
@@ -330,11 +293,11 @@ class _Reader:
         count, end = 1, self._listed_type(first)
         while (token := token_at(self._text, end)).text == ",":
             count, end = count + 1, self._listed_type(token_at(self._text, token.end))
-        if count != operands:
+        if count != form.types:
             hint = "; write them without parentheses" if first.text == "(" else ""
-            message = f"{name} has {_count(operands, 'operand')} but {_count(count, 'operand type')}{hint}"
-            raise _Failure(first.start, message)
-        self._insert(end, ", index" * indices + ")")
+            message = f"{name} has {counted(form.types, 'operand')} but {counted(count, 'operand type')}{hint}"
+            raise Unreadable(first.start, message)
+        self._insert(end, ", index" * form.indices + ")")
         return end
 
     def _results_in_parentheses(self, opened: Token) -> tuple[int, int]:
@@ -347,29 +310,24 @@ class _Reader:
             if token.text == ",":
                 token = token_at(self._text, token.end)
             elif token.text != ")":
-                raise self._expected(token, end, "',' or ')' in the list of result types")
+                raise expected(self._text, token, end, "',' or ')' in the list of result types")
         return count, token.end
 
     def _listed_type(self, token: Token) -> int:
         """Translate the type that starts with `token` in an mx operation's type list, and return its end."""
         if token.text == "<":
-            return self._tensor(token.start, token.start)
+            return self._parametrized(_TENSOR, token.start, token.start)
         end = flat_type_end(self._text, token.start)
         if end is not None:
             return end
         try:
             end = type_end(self._text, token)
         except Unbalanced as unbalanced:
-            raise _Failure(unbalanced.opened, str(unbalanced)) from None
+            raise Unreadable(unbalanced.opened, str(unbalanced)) from None
         if end is None:
-            raise _Failure(token.start, "expected a type")
+            raise Unreadable(token.start, "expected a type")
         self._scan(token.start, end, operations=False)
         return end
-
-    def _expected(self, token: Token, previous_end: int, what: str) -> _Failure:
-        """Return the error for a token where another was due; at the end of the line before if it starts a line."""
-        starts_line = token.kind == "end" or "\n" in self._text[previous_end : token.start]
-        return _Failure(previous_end if starts_line else token.start, f"expected {what}")
 
     # Edits
 
@@ -389,5 +347,11 @@ class _Reader:
         self.edits.append(Edit(start, end, text + "\n" * self._text.count("\n", start, end)))
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def _result_segments(word: Token, results: int, arity: Arity) -> str:
+    """Return the entry that results in slots add to a dictionary."""
+    if not arity.result_slots:
+        return ""
+    if results > arity.result_slots:
+        raise Unreadable(word.start, f"{word.text} gives at most {arity.result_slots} results, got {results}")
+    segments = [1] * results + [0] * (arity.result_slots - results)
+    return f", {RESULT_SEGMENT_SIZES} = {spelled_array('i32', segments)}"

@@ -24,8 +24,8 @@ def parse_storage(body: str) -> TensorSpec | None:
     match = _STORAGE.fullmatch(body)
     if match is None:
         return None
-    shape, element = _shape(match[1])
-    return TensorSpec(shape, element, _integer("block_size", match[2]), match[3], _integer("axis", match[4]))
+    extents, name = shape(match[1])
+    return TensorSpec(extents, name, integer("block_size", match[2]), match[3], integer("axis", match[4]))
 
 
 def is_storage(body: str) -> bool:
@@ -40,7 +40,7 @@ def parse_custom(body: str, aliases: Mapping[str, str]) -> TensorSpec:
         TypeSyntaxError: the text does not follow `SHAPExELEMENT, block_size = N, scale_type = TYPE[, axis = N]`.
     """
     first, *rest = body.split(",")
-    shape, element = _shape(first)
+    extents, name = shape(first)
     given: dict[str, str] = {}
     for part in rest:
         key, equals, value = (piece.strip() for piece in part.partition("="))
@@ -63,27 +63,36 @@ def parse_custom(body: str, aliases: Mapping[str, str]) -> TensorSpec:
     if axis is not None and axis.startswith("-"):
         raise TypeSyntaxError(f"axis must not be negative, but is {axis}; count from the front")
     return TensorSpec(
-        shape,
-        _resolve(element, aliases),
-        _integer("block_size", given["block_size"]),
-        _resolve(given["scale_type"], aliases),
-        len(shape) - 1 if axis is None else _integer("axis", axis),
+        extents,
+        element(name, aliases),
+        integer("block_size", given["block_size"]),
+        element(given["scale_type"], aliases),
+        len(extents) - 1 if axis is None else integer("axis", axis),
     )
 
 
 _EXAMPLES = {"block_size": "block_size = 32", "scale_type": "scale_type = f8E8M0FNU"}
 
 
-def _shape(text: str) -> tuple[tuple[int | None, ...], str]:
+def shape(text: str) -> tuple[tuple[int | None, ...], str]:
+    """Return the extents and the name of the element type in `32x64xf8E4M3FN`.
+
+    Raises:
+        TypeSyntaxError: the text is something else.
+    """
     if _SHAPE.fullmatch(text) is None:
         raise TypeSyntaxError(f"expected shape and element type such as 32x64xf8E4M3FN, but found '{text.strip()}'")
     for long in re.findall(r"\d{19,}", text):
-        _integer("extent", long)
+        integer("extent", long)
     return split_shape("".join(text.split()))
 
 
-def _integer(what: str, text: str) -> int:
-    """Return a number that fits a signed 64-bit integer."""
+def integer(what: str, text: str) -> int:
+    """Return the number that a text is, called `what` in errors.
+
+    Raises:
+        TypeSyntaxError: it is none, or does not fit a signed 64-bit integer.
+    """
     if re.fullmatch(r"-?\d+", text, re.ASCII) is None:
         raise TypeSyntaxError(f"{what} must be a number, but is '{text}'")
     # Longer text would make int() slow or refuse, so it is judged by its length first.
@@ -96,8 +105,12 @@ def _brief(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:40]}... ({len(text)} digits)"
 
 
-def _resolve(name: str, aliases: Mapping[str, str]) -> str:
-    """Return the type that a name or an alias stands for."""
+def element(name: str, aliases: Mapping[str, str]) -> str:
+    """Return the type that a name or an alias stands for.
+
+    Raises:
+        TypeSyntaxError: the alias is not known.
+    """
     resolved = aliases.get(name, name)
     if resolved.startswith("!"):
         raise TypeSyntaxError(f"'{name}' is not an alias of an element or scale type defined above")

@@ -17,7 +17,8 @@ from mx_dialect._mlir import ir
 from mx_dialect.diagnostics import MxError, error_at
 from mx_dialect.mx_array import MxArray, as_array
 from mx_dialect.runtime.memref import Array, code_bits, dtype_of
-from mx_dialect.tensor_spec import TensorSpec, spell_shape, spell_types
+from mx_dialect.tensor_spec import TensorSpec, spell_shape
+from mx_dialect.type_spelling import spell_types
 
 Shape = tuple[int | None, ...]
 

@@ -91,7 +91,7 @@ NEW_OPERATIONS = {
     [
         ("mx.nothing : ()", '"mx.nothing"() : () -> ()'),
         ('mx.nothing {a = "b"} : ()', '"mx.nothing"() {a = "b"} : () -> ()'),
-        (f"%0 = mx.source : -> {BODY}", f'%0 = "mx.source"() : () -> {STORAGE}'),
+        (f"%0 = mx.source : () -> {BODY}", f'%0 = "mx.source"() : () -> {STORAGE}'),
         ("mx.sink %a : i32", '"mx.sink"(%a) : (i32) -> ()'),
         ("mx.sink %a : () -> i32", '"mx.sink"(%a) : (() -> i32) -> ()'),
         (
@@ -107,9 +107,9 @@ def test_one_grammar_serves_any_arity(monkeypatch, custom, storage):
     assert asm.to_custom(storage) == custom
 
 
-def test_an_empty_list_of_operand_types_can_be_written(monkeypatch):
+def test_an_empty_list_of_operand_types_can_be_left_out(monkeypatch):
     monkeypatch.setattr(reader, "operation_table", lambda: NEW_OPERATIONS)
-    assert generic("%0 = mx.source : () -> i32") == '%0 = "mx.source"() : () -> i32'
+    assert generic("%0 = mx.source : -> i32") == '%0 = "mx.source"() : () -> i32'
 
 
 def test_operation_table_follows_the_classes():

@@ -91,6 +91,59 @@ def test_a_bad_type_is_reported_where_it_starts(body, message, context):
     assert (found.file, found.line, found.column) == ("user.mlir", line, column)
 
 
+BAD_TILES = [
+    ("<>", "expected shape and element type such as 32x64xf8E4M3FN, but found ''"),
+    ("<16x2>", "expected shape and element type such as 32x64xf8E4M3FN, but found '16x2'"),
+    ("<16x2xf8E4M3FN, left_scales>", "'left_scales' is not a memory space; did you mean 'left_scale'"),
+    ("<16x2xf8E4M3FN, zzz>", "'zzz' is not a memory space; expected one of vec, mat, left, right, acc, bias, "),
+    ("<16x2xf8E4M3FN, mat,>", "expected a memory space or 'valid = 8x64' after ','"),
+    ("<16x2xf8E4M3FN, undecided>", "'undecided' is not a memory space; expected one of vec, mat, left, right, "),
+    ("<16x2xf8E4M3FN, mat, vec>", "the memory space is given twice"),
+    ("<16x2xf8E4M3FN, valid = 8x2, valid = 8x2>", "parameter 'valid' is given twice"),
+    ("<16x2xf8E4M3FN, vald = 8x2>", "unknown parameter 'vald'; did you mean 'valid'?"),
+    ("<16x2xf8E4M3FN, space = mat>", "unknown parameter 'space'; a tile has 'valid = 8x64'"),
+    ("<16x2xf8E4M3FN, valid = >", "valid must be extents such as 8x64, but is ''"),
+    ("<16x2xf8E4M3FN, valid = 8x-2>", "valid must be extents such as 8x64, but is '8x-2'"),
+    ("<16x2xf8E4M3FN, valid = 8x2x>", "valid must be extents such as 8x64, but is '8x2x'"),
+    (f"<16x2xf8E4M3FN, valid = {2**63}x2>", f"valid does not fit a signed 64-bit integer: {2**63}"),
+    ("<16x2x!e>", "'!e' is not an alias of an element or scale type defined above"),
+    ("<16xf8E4M3FN>", "invalid type '!mx.tile<16xf8E4M3FN>': a tile must have rank 2, but has 1"),
+    ("<16x2xf64>", "'f64' is not an element type of tiles; expected one of f8E4M3FN, f8E5M2, "),
+    ("<16x2xf8E4M3FN, valid = 17x2>", "valid extent 17 of axis 0 must be at most the extent 16"),
+    ("<16x2xf8E4M3FN, valid = 16>", "a valid shape has the rank of its tile, 2, but has 1"),
+    ('<tensor<16x2xf8E4M3FN>, "l1", [16, 2]>', "'l1' is not a memory space; expected one of vec, mat, "),
+    ('<tensor<16x2xf8E4M3FN>, "mat", [16, 3]>', "valid extent 3 of axis 1 must be at most the extent 2"),
+    (" 32", "expected '<' after '!mx.tile'"),
+    (f'<tensor<{"9" * 5000}x2xf8E4M3FN>, "mat", [16, 2]>', "extent does not fit a signed 64-bit integer: 9999"),
+    ('<tensor<16-2xf8E4M3FN>, "mat", [16, 2]>', "expected shape and element type such as 32x64xf8E4M3FN"),
+]
+
+
+@pytest.mark.parametrize(("body", "message"), BAD_TILES)
+def test_a_bad_tile_type_is_reported_where_it_starts(body, message, context):
+    text, line, column = marked(f'// é\nfunc.func private @f(tuple<§!mx.tile{body}>) attributes {{s = "é"}}')
+    (found,) = failure(text, context).diagnostics
+    assert message in found.message
+    assert (found.file, found.line, found.column) == ("user.mlir", line, column)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ('!m, "mat", [0x11, 2]', "valid extent 17 of axis 0 must be at most the extent 16"),
+        ('!m, "mat", [-1, 2]', "valid extent -1 of axis 0 must be 0 or more"),
+        ('!m, "mat", [16]', "a valid shape has the rank of its tile, 2, but has 1"),
+        ('!m, "mat", 16', "malformed parameters; write it as !mx.tile<ROWSxCOLUMNSxELEMENT, SPACE, valid = "),
+        ('i32, "mat", [16, 2]', "malformed parameters"),
+    ],
+)
+def test_tiles_in_disguised_storage_spelling_are_checked_too(body, message, context):
+    text = f"!m = tensor<16x2xf8E4M3FN>\n!i = i32\nfunc.func private @f(!mx.tile<{body.replace('i32', '!i')}>)"
+    (found,) = failure(text, context).diagnostics
+    assert message in found.message
+    assert (found.file, found.line, found.column) == ("user.mlir", 3, 1)
+
+
 @pytest.mark.parametrize("rest", [") -> i32", "", " {", ', "'])
 def test_a_type_that_is_not_closed(rest, context):
     text, line, column = marked(f"\n func.func private @f(§{CUSTOM.removesuffix('>')}{rest}")
@@ -145,7 +198,7 @@ BAD_TEXT = [
         f"%0 = §mx.block_matmull %a : {BODY} -> i32",
         "unknown operation 'mx.block_matmull'; did you mean 'mx.block_matmul'?",
     ),
-    ("func.func @f() {\n  §mx.zzz %a : i32\n}", "unknown operation 'mx.zzz'; the mx operations are mx.block_matmul, "),
+    ("func.func @f() {\n  §mx.zzz %a : i32\n}", "unknown operation 'mx.zzz'; the mx operations are mx.block_idx, mx."),
     (
         'func.func @f() {\n  §"mx.composee"() : () -> ()\n  return\n}',
         "unknown operation 'mx.composee'; did you mean 'mx.compose' or 'mx.decompose'?",
@@ -178,6 +231,34 @@ BAD_TEXT = [
     ("mx.decompose %a : i32 -> (i32 §i32)", "expected ',' or ')' in the list of result types"),
     ("mx.compose %a, %b : tensor§<i32, i32 -> i32", "'<' is never closed"),
     ("mx.compose %a, %b §{a = 1 : i32, i32 -> i32", "the attributes of mx.compose are never closed"),
+    ("mx.submit §%a : i32", "expected the callee of mx.submit, such as @name"),
+    ("mx.submit§\nreturn", "expected the callee of mx.submit, such as @name"),
+    ("mx.submit §(%a) : i32", "expected the callee of mx.submit, such as @name"),
+    ("mx.submit §#a() : ()", "expected the callee of mx.submit, such as @name"),
+    ("mx.submit @k§\n : ()", "expected '(' and the arguments of mx.submit"),
+    ("mx.submit @a§::@k() : ()", "expected '(' and the arguments of mx.submit"),
+    ("mx.submit @k(%a §%b) : i32", "expected ',' or ')' in the arguments of mx.submit"),
+    ("mx.submit @k(%a, §) : i32", "expected a value in the arguments of mx.submit after ','"),
+    ("mx.submit @k(§1) : i32", "expected a value in the arguments of mx.submit"),
+    ("mx.submit @k(%a§", "expected ',' or ')' in the arguments of mx.submit"),
+    ("mx.submit @k() after(%a§\n : i32", "expected ',' or ')' in the dependencies of mx.submit"),
+    ("mx.submit @k() §afterr(%a) : i32", "mx.submit has no operands 'afterr'; did you mean 'after'?"),
+    ("mx.submit @k() §zzz(%a) : i32", "mx.submit has no operands 'zzz'; it has after, cores, if"),
+    ("mx.submit @k() if() §if(%a) : i32", "'if' of mx.submit is given twice"),
+    ("mx.submit @k() if(%a) §after(%b) : i1, !mx.task", "'after' of mx.submit must come before 'if'"),
+    ("mx.submit @k() after §: ()", "expected '(' and the dependencies of mx.submit"),
+    ("mx.submit @k() after §%a : ()", "expected '(' and the dependencies of mx.submit"),
+    ("mx.submit @k()§\nreturn", "expected ':' and the types of mx.submit"),
+    ("mx.submit @k()§", "expected ':' and the types of mx.submit"),
+    ("mx.submit @k() §return", "expected ':' and the types of mx.submit"),
+    ("mx.submit @k() §(%a) : i32", "expected ':' and the types of mx.submit"),
+    ("mx.submit @k(%a) after(%b) : §i32", "mx.submit has 2 operands but 1 operand type"),
+    ("mx.submit @k(%a) §{a = 1 : i32", "the attributes of mx.submit are never closed"),
+    ("mx.submit @k§(" + ", ".join(["%a"] * 65) + ") : ()", "mx.submit takes at most 64 arguments, got 65"),
+    ("§mx.submit @k() : () -> (" + ", ".join(["i32"] * 17) + ")", "mx.submit gives at most 16 results, got 17"),
+    ("mx.tile_load %a §: i32 -> i32", "expected '[' and the offsets of mx.tile_load"),
+    ("mx.tile_load %a[0, 0] §: i32 -> i32", "expected '[' and the window of mx.tile_load"),
+    ("mx.tile_load %a[0, 0] [1, 1] [1, 1] §[1, 1] : i32 -> i32", "expected ':' and the types of mx.tile_load"),
 ]
 
 
@@ -190,6 +271,12 @@ def test_errors_of_the_grammar(text, message, context):
 
 
 MLIR_ERRORS = [
+    (
+        "func.func @f(%a: !mx.tile<16x2xf32>, %s: f32) {\n mx.tile_cast §%s : !mx.tile<16x2xf32> -> f32 return }",
+        "expects different type than prior uses: '!mx.tile<16x2xf32>' vs 'f32'",
+    ),
+    ('func.func private @f(!mx.tile<tensor<16x2xf32>, "mat", [16§ 2]>)', "expected ',' or ']'"),
+    (f'func.func private @f(!mx.tile<tensor<16x2xf32>, "mat", [§{"9" * 5000}]>)', "integer constant out of range"),
     (f"func.func @f(%a: {CUSTOM}, %b: {CUSTOM}) {{ return §%c : {CUSTOM} }}", "use of undeclared SSA value name"),
     (f"func.func @f(§%é: {CUSTOM}) {{ return }}", "invalid SSA name"),
     (

@@ -3,7 +3,7 @@
 import pytest
 
 import mx_dialect
-from mx_dialect.asm import to_custom
+from mx_dialect.asm import operation_table, to_custom
 
 T = "!mx.tensor<?x?xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>"
 SHORT = T.removeprefix("!mx.tensor")
@@ -76,6 +76,39 @@ def test_errors(line: str, column: int, message: str) -> None:
     (diagnostic,) = caught.value.diagnostics
     assert message in diagnostic.message
     assert (diagnostic.line, diagnostic.column) == (3, column)
+
+
+LOAD = "tensor<64x64xf32> -> !mx.tile<16x32xf32"
+
+
+@pytest.mark.parametrize(
+    ("written", "printed", "valid"),
+    [
+        ("[0, 0] [16, 32]", "[0, 0] [16, 32]", "array<i64>"),
+        ("[0, 0] [16, 32] [ // nothing\n ]", "[0, 0] [16, 32]", "array<i64>"),
+        ("[0, 0] [16, 32] [8, 32]", "[0, 0] [16, 32] [8, 32]", "array<i64: 8, 32>"),
+        ("[0, 0] [16, 32] [%i, 32]", "[0, 0] [16, 32] [%arg1, 32]", f"array<i64: {DYNAMIC}, 32>"),
+        ('[0, 0] [16, 32] {target = "mat"}', '[0, 0] [16, 32] {target = "mat"}', "array<i64>"),
+        ('[0, 0] [16, 32] [8, 32] {target = "mat"}', '[0, 0] [16, 32] [8, 32] {target = "mat"}', "array<i64: 8, 32>"),
+    ],
+)
+def test_an_optional_list_that_is_empty_is_not_written(written: str, printed: str, valid: str) -> None:
+    rows = "?" if "%i" in written else "8"
+    suffix = (", mat" if "target" in written else "") + (f", valid = {rows}x32" if "32]" in written[16:] else "")
+    text = f"func.func @f(%x: tensor<64x64xf32>, %i: index) {{\n mx.tile_load %x{written} : {LOAD}{suffix}>\n return }}"
+    parsed = mx_dialect.parse(text)
+    assert f"mx.tile_load %arg0{printed} : {LOAD}{suffix}>" in mx_dialect.to_asm(parsed)
+    generic = mx_dialect.to_asm(parsed, generic=True)
+    assert f"static_valid = {valid}, " in generic
+    assert mx_dialect.to_asm(mx_dialect.parse(generic)) == mx_dialect.to_asm(parsed)
+
+
+def test_only_the_last_lists_may_be_left_out() -> None:
+    arities = [arity for arity in operation_table().values() if arity.lists]
+    assert any(index_list.optional for arity in arities for index_list in arity.lists)
+    for arity in arities:
+        optional = [index_list.optional for index_list in arity.lists]
+        assert optional == sorted(optional)
 
 
 def test_what_does_not_fit_stays_generic() -> None:

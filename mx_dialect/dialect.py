@@ -12,7 +12,23 @@ class Mx(ext.Dialect, name="mx"):
 
 def define() -> None:
     """Import the modules whose operations and types attach themselves to the dialect."""
-    from mx_dialect import ops, shape_ops, storage_ops, types  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    from mx_dialect import (  # noqa: F401  # pyright: ignore[reportUnusedImport]
+        neuron_expert_ops,
+        neuron_load_ops,
+        neuron_matmul_ops,
+        neuron_ops,
+        neuron_qkv_ops,
+        neuron_types,
+        ops,
+        shape_ops,
+        storage_ops,
+        submit_ops,
+        tile_matmul_ops,
+        tile_memory_ops,
+        tile_ops,
+        tile_types,
+        types,
+    )
 
 
 def load(context: Any | None = None) -> ir.Context:

@@ -17,6 +17,7 @@ from mx_dialect.diagnostics import MxError
 
 _BUILTIN = {
     "mx-assert-to-status": "mx_dialect.transforms.mx_assert_to_status",
+    "mx-block-scale-views": "mx_dialect.transforms.mx_block_scale_views",
     "mx-canonicalize": "mx_dialect.transforms.mx_canonicalize",
     "mx-check-lowered": "mx_dialect.transforms.mx_check_lowered",
     "mx-conversions-to-linalg": "mx_dialect.transforms.mx_conversions_to_linalg",
@@ -24,9 +25,19 @@ _BUILTIN = {
     "mx-expand-k": "mx_dialect.transforms.mx_expand_k",
     "mx-expand-narrow-floats": "mx_dialect.transforms.mx_expand_narrow_floats",
     "mx-fuse-rows": "mx_dialect.transforms.mx_fuse_rows",
+    "mx-infer-memory-space": "mx_dialect.transforms.mx_infer_memory_space",
+    "mx-insert-scale-addr": "mx_dialect.transforms.mx_insert_scale_addr",
+    "mx-legalize-cast": "mx_dialect.transforms.mx_legalize_cast",
+    "mx-materialize-strides": "mx_dialect.transforms.mx_materialize_strides",
+    "mx-neuron-expand-load": "mx_dialect.transforms.mx_neuron_expand_load",
+    "mx-neuron-matmul": "mx_dialect.lowering.mx_neuron_matmul",
+    "mx-neuron-to-linalg": "mx_dialect.lowering.mx_neuron_to_linalg",
     "mx-slice-partial-writes": "mx_dialect.transforms.mx_slice_partial_writes",
+    "mx-tile-matmul": "mx_dialect.lowering.mx_tile_matmul",
+    "mx-tile-to-linalg": "mx_dialect.lowering.mx_tile_to_linalg",
     "mx-to-linalg": "mx_dialect.lowering.mx_to_linalg",
     "mx-vectorize": "mx_dialect.transforms.mx_vectorize",
+    "mx-verify-scale-binding": "mx_dialect.transforms.mx_verify_scale_binding",
 }
 
 
@@ -125,4 +136,7 @@ def get(name: str) -> Pass | None:
 def nearest(name: str, known: list[str]) -> str:
     """Return `; did you mean 'x' or 'y'?` for a misspelt name, or the empty string."""
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
-    return f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
+    likeness = [difflib.SequenceMatcher(None, c, name).ratio() for c in close]
+    # What is much less alike than the best would only distract from it.
+    near = [repr(c) for c, ratio in zip(close, likeness, strict=True) if ratio > likeness[0] - 0.15]
+    return f"; did you mean {' or '.join(near)}?" if near else ""

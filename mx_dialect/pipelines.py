@@ -116,6 +116,21 @@ TO_LLVM = (
     "mx-check-lowered",
 )
 
+TILES = (
+    # The engine reads scales in boxes. First, while offsets are the arithmetic that programs state them in.
+    "mx-block-scale-views",
+    # The vector unit casts, the matrix unit does not: this says which tiles have to be in vec.
+    "mx-legalize-cast",
+    # Everything below is about where tiles lie. Moves to the matrix unit's inputs end bindings, so they come first.
+    "mx-infer-memory-space",
+    # Once and for good: a second run would bind what is bound already.
+    "mx-insert-scale-addr",
+    # By other code than that which placed the bindings, for a wrong one shows in nothing but wrong numbers.
+    "mx-verify-scale-binding",
+    # Last, for any pass that changes the shape of a view drops its strides.
+    "mx-materialize-strides",
+)
+
 PIPELINES: dict[str, Pipeline] = {}
 
 
@@ -147,6 +162,9 @@ register_pipeline(
         "Turn tensors into buffers, updated in place where possible (mx-expand-narrow-floats first: this folds)",
         BUFFERIZE,
     )
+)
+register_pipeline(
+    Pipeline("mx-tile-pipeline", "Make kernels on tiles ready for the engine: boxes, memories, bound scales", TILES)
 )
 register_pipeline(
     Pipeline("mx-lower-to-llvm", "Lower mx and linalg on tensors to LLVM, in loops", (*TO_BUFFERS, *TO_LLVM))

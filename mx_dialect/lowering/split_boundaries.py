@@ -14,7 +14,7 @@ from mx_dialect.types import TensorType, is_mx
 from mx_dialect.walk import operations
 
 # Operations that pass values through without looking at them: operands, results and regions split by position.
-_TRANSPARENT = frozenset(
+TRANSPARENT = frozenset(
     """
     func.func func.call func.return
     scf.if scf.for scf.while scf.condition scf.yield scf.execute_region scf.index_switch
@@ -44,7 +44,7 @@ def check(root: ir.Operation) -> None:
             function = ir.TypeAttr(op.attributes["function_type"]).value
             types += [*function.inputs, *function.results]
         nested = next((t for t in types if not is_mx(t) and "!mx.tensor" in str(t)), None)
-        known = op.name.startswith("mx.") or op.name in _TRANSPARENT or is_join(op) or is_split(op)
+        known = op.name.startswith("mx.") or op.name in TRANSPARENT or is_join(op) or is_split(op)
         if nested is not None and not op.name.startswith("mx."):
             message = f"'{op.name}' op holds mx tensors inside '{nested}'; --mx-to-linalg splits plain mx values only"
             errors.append(at(op, "error", message))
@@ -63,7 +63,7 @@ def check(root: ir.Operation) -> None:
 
 def split(root: ir.Operation) -> None:
     """Split every mx value that the operations above carry, in place. Casts join and split what lies between."""
-    carriers = operations(root, lambda op: op.name in _TRANSPARENT, outer_first=True)
+    carriers = operations(root, lambda op: op.name in TRANSPARENT, outer_first=True)
     for op in carriers:
         for region in op.regions:
             for block in region:

@@ -4,7 +4,7 @@ Between the patterns and the boundary rewrite (`split_boundaries`), an mx value 
 builtin.unrealized_conversion_cast, 1:2 or 2:1.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mx_dialect import scalar
@@ -19,12 +19,13 @@ from mx_dialect.generics import (
     collapse,
     dims,
     divided,
+    elementwise,
     empty,
     expand,
     extent,
     generic,
 )
-from mx_dialect.lowering.parts import join, parts
+from mx_dialect.lowering.parts import join, part_types, parts
 from mx_dialect.ops import (
     ComposeOp,
     DecomposeOp,
@@ -56,55 +57,65 @@ def lower_dequantize_block(op: DequantizeBlockOp, rewriter: rewrite.PatternRewri
 
 
 def lower_quantize_block(op: QuantizeBlockOp, rewriter: rewrite.PatternRewriter) -> None:
-    """The input, its blocked axis split in two, is reduced to block maxima, those to scales; then the elements."""
     with rewriter.ip, op.location:
         type_ = op.output.type
         fmt = ELEMENT_FORMATS[type_.spec.element]
-        code_type = type_.code_tensor_type
-        axis, rank = type_.axis, type_.rank + 1
-        split = expand(op.input, axis, type_.block_size)
-        elements = dims(rank)
-        blocks = [d for i, d in enumerate(elements) if i != axis + 1]
-        sizes = [extent(op.input, i) for i in range(type_.rank)]
-        block_sizes = [divided(s, type_.block_size) if i == axis else s for i, s in enumerate(sizes)]
-
-        def larger(value: Any, largest: Any) -> Any:
-            return arith.maxui(largest, scalar.magnitude_bits(value))
-
-        def to_scale(largest: Any, _: Any) -> Any:
-            return op.scale_body(largest, fmt, op.rounding, type_.scale_type)
-
-        def to_element(value: Any, scale: Any, _: Any) -> Any:
-            return op.body(value, scale, fmt, code_type.element_type)
-
-        amax = generic(
-            [split],
-            _filled(block_sizes, ir.IntegerType.get_signless(32)),
-            [affine_map(rank, elements), affine_map(rank, blocks)],
-            [REDUCTION if i == axis + 1 else PARALLEL for i in range(rank)],
-            larger,
-        )
-        identity = affine_map(rank - 1, dims(rank - 1))
-        scale = generic(
-            [amax],
-            empty(block_sizes, type_.scale_type),
-            [identity, identity],
-            [PARALLEL] * (rank - 1),
-            to_scale,
-        )
-        split_sizes = [*sizes[:axis], block_sizes[axis], type_.block_size, *sizes[axis + 1 :]]
-        mantissa = generic(
-            [split, scale],
-            empty(split_sizes, code_type.element_type),
-            [affine_map(rank, elements), affine_map(rank, blocks), affine_map(rank, elements)],
-            [PARALLEL] * rank,
-            to_element,
-        )
-        whole = join(type_, collapse(mantissa, axis, code_type), scale)
+        pair = quantized(op, op.input, type_.axis, type_.block_size, fmt, part_types(type_))
+        whole = join(type_, *pair)
     rewriter.replace_op(op, [whole])
 
 
-def _filled(sizes: list[Any], element_type: Any) -> Any:
+def quantized(
+    op: Any, values: Any, axis: int, block_size: int, fmt: ElementFormat, types: Sequence[Any]
+) -> tuple[Any, Any]:
+    """Return the elements and scales, of two tensor types, that `op` quantizes whole blocks of a float tensor to.
+
+    The input, its blocked axis split in two, is reduced to block maxima, those to scales; then the elements.
+    """
+    code_type, scale_type = types
+    rank = code_type.rank + 1
+    split = expand(values, axis, block_size)
+    elements = dims(rank)
+    blocks = [d for i, d in enumerate(elements) if i != axis + 1]
+    sizes = [extent(values, i) for i in range(code_type.rank)]
+    block_sizes = [divided(s, block_size) if i == axis else s for i, s in enumerate(sizes)]
+
+    def larger(value: Any, largest: Any) -> Any:
+        return arith.maxui(largest, scalar.magnitude_bits(value))
+
+    def to_scale(largest: Any, _: Any) -> Any:
+        return op.scale_body(largest, fmt, op.rounding, scale_type.element_type)
+
+    def to_element(value: Any, scale: Any, _: Any) -> Any:
+        return op.body(value, scale, fmt, code_type.element_type)
+
+    amax = generic(
+        [split],
+        filled(block_sizes, ir.IntegerType.get_signless(32)),
+        [affine_map(rank, elements), affine_map(rank, blocks)],
+        [REDUCTION if i == axis + 1 else PARALLEL for i in range(rank)],
+        larger,
+    )
+    identity = affine_map(rank - 1, dims(rank - 1))
+    scale = generic(
+        [amax],
+        empty(block_sizes, scale_type.element_type),
+        [identity, identity],
+        [PARALLEL] * (rank - 1),
+        to_scale,
+    )
+    split_sizes = [*sizes[:axis], block_sizes[axis], block_size, *sizes[axis + 1 :]]
+    mantissa = generic(
+        [split, scale],
+        empty(split_sizes, code_type.element_type),
+        [affine_map(rank, elements), affine_map(rank, blocks), affine_map(rank, elements)],
+        [PARALLEL] * rank,
+        to_element,
+    )
+    return collapse(mantissa, axis, code_type), scale
+
+
+def filled(sizes: Sequence[Any], element_type: Any) -> Any:
     """Return a tensor of zeros, through linalg.fill so that it bufferizes in place."""
     return linalg.fill(arith.constant(element_type, 0), outs=[empty(sizes, element_type)])
 
@@ -131,13 +142,7 @@ def lower_decompose(op: DecomposeOp, rewriter: rewrite.PatternRewriter) -> None:
 def _converted(tensor: Any, whole: Any, type_: Any, convert: Callable[[Any, ElementFormat], Any]) -> Any:
     """Return a tensor of elements as codes, or of codes as elements."""
     fmt = ELEMENT_FORMATS[whole.spec.element]
-    identity = affine_map(type_.rank, dims(type_.rank))
-    init = empty([extent(tensor, i) for i in range(type_.rank)], type_.element_type)
-
-    def body(value: Any, _: Any) -> Any:
-        return convert(value, fmt)
-
-    return generic([tensor], init, [identity, identity], [PARALLEL] * type_.rank, body)
+    return elementwise(tensor, type_.element_type, lambda value: convert(value, fmt))
 
 
 PATTERNS = (

@@ -21,17 +21,10 @@ from mx_dialect.generics import extent
 from mx_dialect.ops import ComposeOp, DecomposeOp, DequantizeBlockOp, FoldScaleOp, dequantize_block, fold_scale
 from mx_dialect.passes import NoOptions, Pass, register_pass
 from mx_dialect.shape_ops import CastOp, DimOp
+from mx_dialect.walk import defining
 
 # A pattern returns what the bindings ask for: a false value when it rewrote, a true one when it did not match.
 _NO_MATCH = True
-
-
-def _defining(value: Any, op_class: type) -> Any | None:
-    """Return the operation that defines a value if it is of this class."""
-    if not isinstance(value, ir.OpResult):
-        return None
-    view = value.owner.opview
-    return view if isinstance(view, op_class) else None
 
 
 def remove_unit_fold(op: FoldScaleOp, rewriter: rewrite.PatternRewriter) -> bool | None:
@@ -61,7 +54,7 @@ def _product(first: Any, second: Any) -> Any:
 
 
 def multiply_after_dequantize(op: DequantizeBlockOp, rewriter: rewrite.PatternRewriter) -> bool | None:
-    if _defining(op.input, FoldScaleOp) is None:
+    if defining(op.input, FoldScaleOp) is None:
         return _NO_MATCH
     with rewriter.ip, op.location:
         # The whole chain at once: multiplying fold by fold would round in another order than the definition.
@@ -78,7 +71,7 @@ def multiply_after_dequantize(op: DequantizeBlockOp, rewriter: rewrite.PatternRe
 
 
 def recompose(op: ComposeOp, rewriter: rewrite.PatternRewriter) -> bool | None:
-    source = _defining(op.mantissa, DecomposeOp)
+    source = defining(op.mantissa, DecomposeOp)
     if source is None or source.input.type != op.output.type:
         return _NO_MATCH
     if op.mantissa != source.mantissa or op.scale != source.scale:
@@ -88,7 +81,7 @@ def recompose(op: ComposeOp, rewriter: rewrite.PatternRewriter) -> bool | None:
 
 
 def take_apart_composed(op: DecomposeOp, rewriter: rewrite.PatternRewriter) -> bool | None:
-    source = _defining(op.input, ComposeOp)
+    source = defining(op.input, ComposeOp)
     if source is None:
         return _NO_MATCH
     rewriter.replace_op(op, [source.mantissa, source.scale])

@@ -67,6 +67,8 @@ def _types_of(op: Any) -> Iterator[Any]:
 
 def _remedy(op: Any, found: str) -> str:
     """Return what to do about an operation with a type that mentions `found`."""
+    if found == "!mx.x4":
+        return "run --mx-neuron-to-linalg"
     if found.startswith("!mx."):
         return "run --mx-to-linalg"
     if found not in NARROW_FLOATS:

@@ -6,10 +6,11 @@ import pytest
 
 import mx_dialect
 from mx_dialect import dialect, ops
-from mx_dialect._mlir import func, ir
+from mx_dialect._mlir import ext, func, ir
 from mx_dialect.dialect import Mx
 from mx_dialect.types import TensorType
 
+dialect.define()
 OPERATIONS = [pytest.param(op, id=op.OPERATION_NAME) for op in Mx.operations]
 SHORT = "!mx.tensor<32x64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>"
 
@@ -17,23 +18,48 @@ SHORT = "!mx.tensor<32x64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>"
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_docstring_has_meaning_table_errors_and_an_example_that_parses(op: type) -> None:
     text = op.__doc__ or ""
-    assert "| value " in text
+    assert re.search(r"^\s*\| value ", text, re.MULTILINE)
     assert "Errors: " in text
-    example = re.search(r"```mlir\n(.*?)```", text, re.DOTALL)
+    assert op.OPERATION_NAME in mx_dialect.to_asm(example_of(op))
+    operands, _, results, _ = ext.partition_fields(op._fields)
+    for field in (*operands, *results):
+        # The fields name_0, name_1 and on are one row, as is the only result.
+        name = re.sub(r"_\d+$", "", field.name)
+        names = f"{name}|result" if name == "output" else name
+        assert re.search(rf"^\s*\| ({names})\b", text, re.MULTILINE), field.name
+
+
+def example_of(op: type) -> ir.Module:
+    example = re.search(r"```mlir\n(.*?)```", op.__doc__ or "", re.DOTALL)
     assert example is not None
-    module = mx_dialect.parse(example[1], "docstring")
-    assert op.OPERATION_NAME in mx_dialect.to_asm(module)
-    for field in op._fields:
-        assert re.search(rf"^\s*\| {field.name}\b", text, re.MULTILINE) or field.name == "output", field.name
+    return mx_dialect.parse(example[1], "docstring")
+
+
+def lowering_of(op: type) -> str:
+    """Return the pipeline that takes an operation's level to linalg."""
+    module = op.__module__.removeprefix("mx_dialect.")
+    if module.startswith("tile_") or module == "submit_ops":
+        return "mx-tile-to-linalg"
+    return "mx-neuron-expand-load,mx-neuron-to-linalg" if module.startswith("neuron_") else "mx-to-linalg"
 
 
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_example_lowers(op: type) -> None:
-    example = re.search(r"```mlir\n(.*?)```", op.__doc__ or "", re.DOTALL)
-    assert example is not None
-    module = mx_dialect.parse(example[1], "docstring")
-    mx_dialect.run_pipeline(module, "mx-to-linalg")
-    assert "mx." not in mx_dialect.to_asm(module)
+    module = example_of(op)
+    mx_dialect.run_pipeline(module, lowering_of(op))
+    assert not [name for name in names_in(module) if name.startswith("mx.")]
+
+
+def names_in(module: ir.Module) -> list[str]:
+    """Return the names of all operations of a module."""
+    names: list[str] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        names.append(op.name)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return names
 
 
 def test_builders_infer_their_result_types() -> None:

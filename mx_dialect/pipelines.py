@@ -33,6 +33,8 @@ TO_LINALG = (
 VECTORIZE = (
     # mx-vectorize knows linalg.generic only.
     "linalg-generalize-named-ops",
+    # Contractions get schedules of their own, and nothing below touches them.
+    "mx-schedule-cpu",
     # The vectorizer takes projected permutations only, not `k floordiv 32`.
     "mx-expand-k",
     # Chains over large tensors are worked on while their rows are in cache.
@@ -76,6 +78,8 @@ TO_LLVM = (
     "convert-bufferization-to-memref",
     # MLIR copies buffers with strides by calling its C runtime, which is not at hand.
     "mx-expand-copies",
+    # Contractions become the loops that were chosen for them, with scratch memory that they free.
+    "mx-schedule-cpu{emit=true}",
     # Those copies, and all that was not vectorized.
     "convert-linalg-to-loops",
     # Vector transfers need memrefs they can index, and only those of rank one have instructions.

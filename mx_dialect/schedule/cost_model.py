@@ -72,7 +72,7 @@ def _rows_plan(long: str) -> Callable[[Problem, Host], Plan]:
         # Sums, one vector of each side and a decoded block must fit the registers.
         at_once = max(1, min(4, (host.registers - 8) // columns // 2 * 2 if columns > 1 else 4))
         strips = 2 if at_once * columns <= 4 else 1
-        return RowsPlan(host.lanes, at_once, strips, long)
+        return RowsPlan(host.lanes, at_once, strips, long, "table")
 
     return plan
 

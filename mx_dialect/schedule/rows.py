@@ -18,10 +18,11 @@ from typing import Any
 
 from mx_dialect._mlir import arith, ir, memref, vector
 from mx_dialect.schedule.buffers import depth, extent, output
-from mx_dialect.schedule.contraction import DYNAMIC, Contraction, reads_along
+from mx_dialect.schedule.contraction import DYNAMIC, Contraction, Side, divisor_of, loop_of, reads_along
 from mx_dialect.schedule.emitter import (
     Size,
     add,
+    broadcast,
     first_lanes,
     floordiv,
     index,
@@ -37,7 +38,9 @@ from mx_dialect.schedule.emitter import (
     zeros,
 )
 from mx_dialect.schedule.short import decode_rows
-from mx_dialect.schedule.side import SideReader
+from mx_dialect.schedule.side import ScaledCode, SideReader, scaled_code
+from mx_dialect.schedule.table_decoder import GROUP, LANES, ORDER, STRIPS, TableDecoder, decodes
+from mx_dialect.schedule.tabulate import tabulate
 
 MAX_SUMS = 64
 """More would be spilled to memory all the time, and take long to compile."""
@@ -48,12 +51,14 @@ class RowsPlan:
     """Sizes of the rows schedule: `rows` of the long side at once, vectors of `lanes`.
 
     `long` is the side that streams, "lhs" or "rhs". `strips` is how many vectors of sums a row and a column have.
+    `decode` is how elements become f32: "table", 64 at once by byte tables in registers, or "body", as they say.
     """
 
     lanes: int
     rows: int
     strips: int
     long: str
+    decode: str
 
 
 def emit(contraction: Contraction, plan: RowsPlan) -> None:
@@ -80,6 +85,8 @@ def refusal(contraction: Contraction, plan: RowsPlan) -> str | None:
         return f"more than {MAX_SUMS} vectors of sums"
     if contraction.block % plan.lanes:
         return f"vectors of {plan.lanes} do not divide blocks of {contraction.block}"
+    if any(divisor_of(r) not in (1, contraction.block) for i in long.inputs for r in i.map.results):
+        return "the two sides have blocks of different sizes"
     return None if short.inputs else "the short side reads nothing"
 
 
@@ -98,6 +105,11 @@ class _Rows:
         self.long = SideReader(contraction, long, place, self.width)
         self.blocks = SideReader(contraction, long, contraction.k[0], plan.lanes, by_blocks=True)
         self.out = output(contraction)
+        self.table: tuple[ScaledCode, TableDecoder] | None = None
+        if plan.decode == "table":
+            found = table_of(contraction, long)
+            assert found is not None
+            self.table = (found[0], TableDecoder(found[1]))
 
     def _loops(self, batch: list[Any], long: Size, short: Size, at: Size, place: Size, k: Size) -> list[Any]:
         m, n = (long, short)[:: 1 if self.long_loop == self.c.m else -1]
@@ -118,11 +130,27 @@ class _Rows:
                 loop(0, extent(self.c, loops[0]), 1, lambda i: batches([*outer, i], loops[1:]) or [])
                 return
             decode_rows(self.c, self.short_side, self.short_loop, self.columns, self.k, outer, short, self.plan.lanes)
+            if self.table is not None:
+                self._reorder(short)
             self._all_rows(outer, short, dict(zip(shared, scales, strict=True)))
 
         batches([], self.c.batch)
         for buffer in (short, *scales):
             release(buffer)
+
+    def _reorder(self, short: Any) -> None:
+        """Put the whole groups of the short side in the order in which tables decode the long one."""
+        order = ir.DenseI64ArrayAttr.get(list(ORDER))
+
+        def column(s: Any) -> list[Any]:
+            def group(k: Any) -> list[Any]:
+                values = load_vector(short, [s, k], GROUP)
+                store_vector(vector.shuffle(values, values, order), short, [s, k])
+                return []
+
+            return loop(0, self.k // GROUP * GROUP, GROUP, group)
+
+        loop(0, self.columns, 1, column)
 
     def _all_rows(self, batch: list[Any], short: Any, scales: dict[Any, Any]) -> None:
         start: Size = 0
@@ -166,11 +194,64 @@ class _Rows:
                             values[key] = vector.fma(strip, others[s, i], values[key])
             return [values[key] for key in sums]
 
-        found = loop(0, floordiv(self.k, self.block), 1, step, [zeros(lanes) for _ in sums])
+        found = [zeros(lanes) for _ in sums]
+        start = 0
+        if self.table is not None:
+            start = self.k // GROUP * GROUP // self.block
+            found = self._table_groups(batch, first, rows, short, scales, sums, found)
+        found = loop(start, floordiv(self.k, self.block), 1, step, found)
         totals = dict(zip(sums, found, strict=True))
         for r in range(rows):
             for s in range(self.columns):
                 self._add(batch, add(first, r), s, [totals[r, s, t] for t in range(plan.strips)])
+
+    def _table_groups(
+        self, batch: list[Any], first: Size, rows: int, short: Any, scales: dict[Any, Any], sums: Any, start: list[Any]
+    ) -> list[Any]:
+        """Add the products of all whole groups of codes that tables decode."""
+        assert self.table is not None
+        scaled_code_, decoder = self.table
+        buffer = self.c.op.operands[scaled_code_.input.number]
+
+        def step(group: Any, *totals: Any) -> list[Any]:
+            values = dict(zip(sums, totals, strict=True))
+            k = scaled(group, GROUP)
+            others = {
+                (s, v): load_vector(short, [s, add(k, v * LANES)], LANES)
+                for s in range(self.columns)
+                for v in range(STRIPS)
+            }
+            for r in range(rows):
+                loops = self._loops(batch, add(first, r), 0, floordiv(k, self.block), 0, k)
+                codes = load_vector(buffer, [loops[loop_of(e)] for e in scaled_code_.input.map.results], GROUP)
+                codes = arith.bitcast(ir.VectorType.get([GROUP], ir.IntegerType.get_signless(8)), codes)
+                found = decoder.vectors(codes)
+                scale = self._group_scale(scales[scaled_code_.scale], r, k)
+                if self.columns == 1:
+                    part = arith.mulf(found[0], others[0, 0])
+                    for v in range(1, STRIPS):
+                        part = vector.fma(found[v], others[0, v], part)
+                    key = (r, 0, 0)
+                    values[key] = vector.fma(part, scale, values[key])
+                    continue
+                for v in range(STRIPS):
+                    x = arith.mulf(found[v], scale)
+                    for s in range(self.columns):
+                        key = (r, s, v % self.plan.strips)
+                        values[key] = vector.fma(x, others[s, v], values[key])
+            return [values[key] for key in sums]
+
+        return loop(0, self.k // GROUP, 1, step, start)
+
+    def _group_scale(self, buffer: Any, r: int, k: Size) -> Any:
+        """Return the scales of a group of codes, in the lanes where the decoder leaves them."""
+        first = floordiv(k, self.block)
+        result = broadcast(load(buffer, [r, first]), LANES)
+        for number in range(1, GROUP // self.block):
+            mask = [(lane // 4 * 16) // self.block == number for lane in range(LANES)]
+            other = broadcast(load(buffer, [r, add(first, number)]), LANES)
+            result = arith.select(_mask(mask), other, result)
+        return result
 
     def _decode_scales(self, batch: list[Any], row: Size, r: int, scales: dict[Any, Any]) -> None:
         """Compute what the blocks of a row share, a vector of blocks at once."""
@@ -196,6 +277,19 @@ class _Rows:
         m, n = (row, column)[:: 1 if self.long_loop == self.c.m else -1]
         place = [index(i) for i in (*batch, m, n)]
         memref.store(arith.addf(memref.load(self.out, place), added), self.out, place)
+
+
+def table_of(contraction: Contraction, side: Side) -> tuple[ScaledCode, Any] | None:
+    """Return a side as codes with a table of their values that can be decoded in registers, or None."""
+    code = scaled_code(contraction, side)
+    table = None if code is None else tabulate(code.code)
+    return (code, table) if code is not None and table is not None and decodes(table) else None
+
+
+def _mask(lanes: Sequence[bool]) -> Any:
+    i1 = ir.IntegerType.get_signless(1)
+    type_ = ir.VectorType.get([len(lanes)], i1)
+    return arith.constant(type_, ir.DenseElementsAttr.get([ir.IntegerAttr.get(i1, int(b)) for b in lanes], type_))
 
 
 def _strip(wide: Any, start: int, lanes: int) -> Any:

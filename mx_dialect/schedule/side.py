@@ -4,6 +4,7 @@ What the elements of a block share, as its scale, is computed once a block: `blo
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from mx_dialect._mlir import affine, ir
@@ -11,6 +12,30 @@ from mx_dialect.schedule.contraction import Contraction, Input, Side, divisor_of
 from mx_dialect.schedule.emitter import Size, broadcast, index, load, load_vector
 
 Values = dict[Any, Any]
+
+
+@dataclass(frozen=True)
+class ScaledCode:
+    """A side that is what a code of 8 bits stands for, times what the block shares."""
+
+    input: Input
+    code: Any
+    scale: Any
+
+
+def scaled_code(contraction: Contraction, side: Side) -> ScaledCode | None:
+    """Return a side as a decoded code times a factor of the block, or None if it is not such a product."""
+    value = side.value
+    if not isinstance(value, ir.OpResult) or value.owner.name != "arith.mulf":
+        return None
+    reader = SideReader(contraction, side, contraction.k[-1], 1)
+    inputs = {i.number: i for i in side.inputs}
+    first, second = value.owner.operation.operands
+    for code, scale in ((first, second), (second, first)):
+        numbers = _inputs_of(code)
+        if len(numbers) == 1 and not reader.is_shared(code) and reader.is_shared(scale):
+            return ScaledCode(inputs[numbers.pop()], code, scale)
+    return None
 
 
 class SideReader:
@@ -25,7 +50,7 @@ class SideReader:
         self._place = contraction.k[-1]
         self._inputs = {i.number: i for i in side.inputs}
         self._operands = list(contraction.op.operands)
-        self._shared = {value: self._is_shared(value) for value in _postorder(side.value)}
+        self._shared = {value: self._is_shared(value) for value in postorder(side.value)}
 
     def block_values(self, loops: Sequence[Size], mask: Any = None) -> Values:
         """Compute what all elements of a block along k share; `loops` has a value for each loop."""
@@ -67,6 +92,10 @@ class SideReader:
         found: Values = dict(shared)
         return self._wide(self._evaluate(self._side.value, loops, mask, found))
 
+    def is_shared(self, value: Any) -> bool:
+        """Tell whether the elements of a block share a value of the body."""
+        return self._shared[value]
+
     def _is_shared(self, value: Any) -> bool:
         """Tell whether no input that a value depends on is read anew for each place in a block."""
         return not any(self._reads_each_place(self._inputs[number]) for number in _inputs_of(value))
@@ -75,7 +104,7 @@ class SideReader:
         return any(loop_of(r) == self._place and divisor_of(r) == 1 for r in item.map.results)
 
     def _evaluate(self, root: Any, loops: Sequence[Size], mask: Any, found: Values) -> Any:
-        for value in _postorder(root, found):
+        for value in postorder(root, found):
             if isinstance(value, ir.BlockArgument):
                 found[value] = self._read(self._inputs[value.arg_number], loops, mask)
             else:
@@ -122,7 +151,7 @@ def _place(result: Any, loops: Sequence[Size]) -> Size:
     return affine.apply(ir.AffineMap.get(1, 0, [expr]), [index(value)])
 
 
-def _postorder(root: Any, known: Mapping[Any, Any] | None = None) -> list[Any]:
+def postorder(root: Any, known: Mapping[Any, Any] | None = None) -> list[Any]:
     """Return the values that a value is computed from, operands first, itself last; those in `known` are left out."""
     order: list[Any] = []
     seen: set[Any] = set(known or ())
@@ -140,4 +169,4 @@ def _postorder(root: Any, known: Mapping[Any, Any] | None = None) -> list[Any]:
 
 
 def _inputs_of(value: Any) -> set[int]:
-    return {v.arg_number for v in _postorder(value) if isinstance(v, ir.BlockArgument)}
+    return {v.arg_number for v in postorder(value) if isinstance(v, ir.BlockArgument)}

@@ -1,10 +1,11 @@
 """What a schedule asks of a contraction on buffers."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mx_dialect._mlir import memref
 from mx_dialect.schedule.contraction import DYNAMIC, Contraction, divisor_of, loop_of
-from mx_dialect.schedule.emitter import Size, index, scaled
+from mx_dialect.schedule.emitter import Size, index, loop, scaled
 
 
 def extent(contraction: Contraction, loop: int) -> Size:
@@ -27,3 +28,20 @@ def depth(contraction: Contraction) -> Size:
 
 def output(contraction: Contraction) -> Any:
     return contraction.op.operands[len(contraction.op.operands) - 1]
+
+
+def for_each_batch(contraction: Contraction, body: Callable[[list[Any]], None]) -> None:
+    """Build the loops over the batch dimensions around a body, which gets their indices."""
+
+    def level(outer: list[Any], loops: Sequence[int]) -> None:
+        if not loops:
+            body(outer)
+            return
+
+        def one(i: Any) -> list[Any]:
+            level([*outer, i], loops[1:])
+            return []
+
+        loop(0, extent(contraction, loops[0]), 1, one)
+
+    level([], contraction.batch)

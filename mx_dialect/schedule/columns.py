@@ -11,12 +11,11 @@
 Nothing of the right side is stored in between.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mx_dialect._mlir import arith, ir, vector
-from mx_dialect.schedule.buffers import depth, extent, output
+from mx_dialect.schedule.buffers import depth, extent, for_each_batch, output
 from mx_dialect.schedule.contraction import DYNAMIC, Contraction, reads_along
 from mx_dialect.schedule.emitter import (
     Size,
@@ -85,16 +84,17 @@ class _Columns:
         left = scratch([self.rows, self.k])
         width = self.plan.lanes * self.plan.vectors
 
-        def batches(outer: list[Any], loops: Sequence[int]) -> None:
-            if loops:
-                loop(0, extent(self.c, loops[0]), 1, lambda i: batches([*outer, i], loops[1:]) or [])
-                return
-            decode_rows(self.c, self.c.lhs, self.c.m, self.rows, self.k, outer, left, self.plan.lanes)
+        def matrix(batch: list[Any]) -> None:
+            decode_rows(self.c, self.c.lhs, self.c.m, self.rows, self.k, batch, left, self.plan.lanes)
             whole = scaled(floordiv(self.n, width), width)
-            loop(0, whole, width, lambda n: self._tile(outer, n, left, None) or [])
-            self._rest(outer, whole, width, left)
 
-        batches([], self.c.batch)
+            def tile(n: Any) -> list[Any]:
+                return self._tile(batch, n, left, None)
+
+            loop(0, whole, width, tile)
+            self._rest(batch, whole, width, left)
+
+        for_each_batch(self.c, matrix)
         release(left)
 
     def _rest(self, batch: list[Any], start: Size, width: int, left: Any) -> None:
@@ -103,9 +103,14 @@ class _Columns:
             if start < self.n:
                 self._tile(batch, start, left, self.n - start)
             return
-        loop(start, self.n, width, lambda n: self._tile(batch, n, left, sub(self.n, n)) or [])
 
-    def _tile(self, batch: list[Any], n: Size, left: Any, width: Size | None) -> None:
+        def tile(n: Any) -> list[Any]:
+            return self._tile(batch, n, left, sub(self.n, n))
+
+        loop(start, self.n, width, tile)
+
+    def _tile(self, batch: list[Any], n: Size, left: Any, width: Size | None) -> list[Any]:
+        """Work on one tile of columns, of which only the first `width` are there if that is given."""
         lanes, block = self.plan.lanes, self.c.block
         count = self.plan.vectors if not isinstance(width, int) else min(self.plan.vectors, -(-width // lanes))
         masks = [
@@ -140,3 +145,4 @@ class _Columns:
             place = [*batch, m, add(n, v * lanes)]
             old = load_vector(self.out, place, lanes, masks[v])
             store_vector(arith.addf(old, total), self.out, place, masks[v])
+        return []

@@ -13,7 +13,8 @@ from mx_dialect.schedule.columns import ColumnsPlan
 from mx_dialect.schedule.contraction import DYNAMIC, Contraction, reads_along
 from mx_dialect.schedule.host import Host
 from mx_dialect.schedule.panel import PanelPlan
-from mx_dialect.schedule.rows import RowsPlan
+from mx_dialect.schedule.rows import BODY, TABLE, RowsPlan
+from mx_dialect.schedule.rows_groups import table_reader
 from mx_dialect.schedule.schedules import SCHEDULES, Plan
 
 FEW = 8
@@ -22,7 +23,8 @@ FEW = 8
 
 @dataclass(frozen=True)
 class Problem:
-    """What the rules look at: extents, or DYNAMIC, and along which loops the sides lie in memory."""
+    """What the rules look at: extents, or DYNAMIC, along which loops the sides lie in memory, and which side's
+    elements tables decode."""
 
     m: int
     n: int
@@ -30,6 +32,7 @@ class Problem:
     lhs_along_k: bool
     rhs_along_k: bool
     rhs_along_n: bool
+    table: Mapping[str, bool]
 
     @classmethod
     def of(cls, c: Contraction) -> "Problem":
@@ -41,6 +44,7 @@ class Problem:
             reads_along(c.lhs, place),
             reads_along(c.rhs, place),
             reads_along(c.rhs, c.n),
+            {"lhs": table_reader(c, c.lhs) is not None, "rhs": table_reader(c, c.rhs) is not None},
         )
 
 
@@ -72,7 +76,8 @@ def _rows_plan(long: str) -> Callable[[Problem, Host], Plan]:
         # Sums, one vector of each side and a decoded block must fit the registers.
         at_once = max(1, min(4, (host.registers - 8) // columns // 2 * 2 if columns > 1 else 4))
         strips = 2 if at_once * columns <= 4 else 1
-        return RowsPlan(host.lanes, at_once, strips, long, "table")
+        decode = TABLE if problem.table[long] and "avx512_vbmi" in host.features else BODY
+        return RowsPlan(host.lanes, at_once, strips, long, decode)
 
     return plan
 
@@ -86,9 +91,10 @@ def _panel_plan(problem: Problem, host: Host) -> Plan:
     vectors = 2
     # The register tile: sums, a row of vectors of the right side, one broadcast element of the left.
     rows = (host.registers - vectors - 2) // vectors // 4 * 4 if host.registers < 32 else 8
-    block_k = 512
-    # A panel of all columns of a block stays in half of the second cache, the left block in an eighth.
-    block_n = max(host.l2_bytes // 2 // (4 * block_k), host.lanes * vectors)
+    block_k = 256
+    # The right panel stays in a quarter of the second cache, the left one in a sixteenth; a strip of the right one and
+    # a tile of the left one fit the first cache together.
+    block_n = max(host.l2_bytes // 4 // (4 * block_k), host.lanes * vectors)
     block_m = max(host.l2_bytes // 16 // (4 * block_k), rows)
     columns = host.lanes * vectors
     return PanelPlan(host.lanes, rows, vectors, 4, block_m // rows * rows, block_n // columns * columns, block_k)

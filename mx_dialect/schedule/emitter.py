@@ -14,42 +14,45 @@ def index(value: Size) -> Any:
     return arith.constant(ir.IndexType.get(), value) if isinstance(value, int) else value
 
 
-def _apply(expr: Callable[..., Any], *operands: Size) -> Size:
-    dims = [ir.AffineExpr.get_dim(i) for i in range(len(operands))]
-    map_ = ir.AffineMap.get(len(dims), 0, [expr(*dims)])
+def _apply(expr: Any, *operands: Size) -> Size:
+    map_ = ir.AffineMap.get(len(operands), 0, [expr])
     return affine.apply(map_, [index(v) for v in operands])
+
+
+def _dim(number: int) -> Any:
+    return ir.AffineExpr.get_dim(number)
 
 
 def add(a: Size, b: Size) -> Size:
     if isinstance(a, int) and isinstance(b, int):
         return a + b
     if isinstance(b, int):
-        return a if b == 0 else _apply(lambda d: d + b, a)
-    return add(b, a) if isinstance(a, int) else _apply(lambda d, e: d + e, a, b)
+        return a if b == 0 else _apply(_dim(0) + b, a)
+    return add(b, a) if isinstance(a, int) else _apply(_dim(0) + _dim(1), a, b)
 
 
 def sub(a: Size, b: Size) -> Size:
     if isinstance(a, int) and isinstance(b, int):
         return a - b
-    return _apply(lambda d, e: d - e, a, b)
+    return _apply(_dim(0) - _dim(1), a, b)
 
 
 def scaled(a: Size, factor: int) -> Size:
     if isinstance(a, int):
         return a * factor
-    return a if factor == 1 else _apply(lambda d: d * factor, a)
+    return a if factor == 1 else _apply(_dim(0) * factor, a)
 
 
 def floordiv(a: Size, divisor: int) -> Size:
     if isinstance(a, int):
         return a // divisor
-    return a if divisor == 1 else _apply(lambda d: ir.AffineExpr.get_floor_div(d, divisor), a)
+    return a if divisor == 1 else _apply(ir.AffineExpr.get_floor_div(_dim(0), divisor), a)
 
 
 def ceildiv(a: Size, divisor: int) -> Size:
     if isinstance(a, int):
         return -(-a // divisor)
-    return a if divisor == 1 else _apply(lambda d: ir.AffineExpr.get_ceil_div(d, divisor), a)
+    return a if divisor == 1 else _apply(ir.AffineExpr.get_ceil_div(_dim(0), divisor), a)
 
 
 def minimum(a: Size, b: Size) -> Size:

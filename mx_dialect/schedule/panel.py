@@ -12,12 +12,11 @@ Columns that do not fill a vector are masked where the result is read and writte
 not fill a tile are worked on by narrower tiles.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mx_dialect._mlir import ir, vector
-from mx_dialect.schedule.buffers import depth, extent, output
+from mx_dialect.schedule.buffers import depth, extent, for_each_batch, output
 from mx_dialect.schedule.contraction import Contraction, reads_along
 from mx_dialect.schedule.emitter import (
     Size,
@@ -36,7 +35,7 @@ from mx_dialect.schedule.emitter import (
     store_vector,
     sub,
 )
-from mx_dialect.schedule.side import SideReader
+from mx_dialect.schedule.panel_packing import LeftPacker, Part, RightPacker, not_negative
 
 
 @dataclass(frozen=True)
@@ -82,250 +81,123 @@ def refusal(contraction: Contraction, plan: PanelPlan) -> str | None:
 
 class _Panel:
     def __init__(self, contraction: Contraction, plan: PanelPlan):
-        self.c = contraction
-        self.plan = plan
+        self.c, self.plan = contraction, plan
+        self.m, self.n = extent(contraction, contraction.m), extent(contraction, contraction.n)
+        self.k = depth(contraction)
         self.out = output(contraction)
-        self.m, self.n, self.k = (
-            extent(contraction, contraction.m),
-            extent(contraction, contraction.n),
-            depth(contraction),
-        )
-        place = contraction.k[-1]
-        self.lhs_reader = SideReader(contraction, contraction.lhs, place, plan.lanes)
-        self.by_rows = reads_along(contraction.rhs, place)
-        along = place if self.by_rows else contraction.n
-        self.rhs_reader = SideReader(contraction, contraction.rhs, along, plan.lanes)
+        self.left = LeftPacker(contraction, plan.lanes)
+        self.right = RightPacker(contraction, plan.lanes, plan.columns, self.n)
 
     def emit(self) -> None:
-        plan, c = self.plan, self.c
-        block_k = plan.block_k if not isinstance(self.k, int) else min(plan.block_k, self.k)
-        block_n = plan.block_n if not isinstance(self.n, int) else min(plan.block_n, _up(self.n, plan.columns))
-        block_m = plan.block_m if not isinstance(self.m, int) else min(plan.block_m, self.m)
         if 0 in (self.k, self.m, self.n):
             return
-        rhs_panel = scratch([block_n // plan.columns, block_k, plan.columns])
-        # Rows a power of two apart would share few sets of the first cache.
-        lhs_panel = scratch([block_m, block_k + plan.lanes])
-
-        def batches(outer: list[Any], loops: Sequence[int]) -> None:
-            if loops:
-                loop(0, extent(c, loops[0]), 1, lambda i: batches([*outer, i], loops[1:]) or [])
-                return
-            columns(outer)
-
-        def columns(batch: list[Any]) -> None:
-            loop(0, self.n, block_n, lambda n0: along_k(batch, n0) or [])
-
-        def along_k(batch: list[Any], n0: Size) -> None:
-            loop(0, self.k, block_k, lambda k0: panels(batch, n0, k0) or [])
-
-        def panels(batch: list[Any], n0: Size, k0: Size) -> None:
-            nc = minimum(block_n, sub(self.n, n0))
-            kc = minimum(block_k, sub(self.k, k0))
-            self._pack_rhs(rhs_panel, batch, n0, k0, nc, kc)
-            loop(0, self.m, block_m, lambda m0: rows(batch, n0, k0, m0, nc, kc) or [])
-
-        def rows(batch: list[Any], n0: Size, k0: Size, m0: Size, nc: Size, kc: Size) -> None:
-            mc = minimum(block_m, sub(self.m, m0))
-            self._pack_lhs(lhs_panel, batch, m0, k0, mc, kc)
-            tile = _Tiles(self, batch, m0, n0, kc, lhs_panel, rhs_panel)
-            tile.emit(mc, nc)
-
-        batches([], c.batch)
-        release(rhs_panel)
-        release(lhs_panel)
-
-    def _pack_lhs(self, panel: Any, batch: list[Any], m0: Size, k0: Size, mc: Size, kc: Size) -> None:
-        block, lanes = self.c.block, self.plan.lanes
-        first = floordiv(k0, block)
-
-        def row(i: Any) -> list[Any]:
-            m = add(m0, i)
-
-            def blocks(b: Any) -> list[Any]:
-                at = add(first, b)
-                base = scaled(at, block)
-                loops = self.c.loops(batch, m, 0, at, 0, base)
-                shared = self.lhs_reader.block_values(loops)
-                for place in range(0, block, lanes):
-                    loops = self.c.loops(batch, m, 0, at, place, add(base, place))
-                    value = self.lhs_reader.element(loops, shared)
-                    store_vector(value, panel, [i, add(scaled(b, block), place)])
-                return []
-
-            return loop(0, floordiv(kc, block), 1, blocks)
-
-        loop(0, mc, 1, row)
-
-    def _pack_rhs(self, panel: Any, batch: list[Any], n0: Size, k0: Size, nc: Size, kc: Size) -> None:
         plan = self.plan
-        block, lanes, columns = self.c.block, plan.lanes, plan.columns
-        first = floordiv(k0, block)
+        block_k, block_m = _at_most(plan.block_k, self.k), _at_most(plan.block_m, self.m)
+        block_n = _at_most(
+            plan.block_n, -(-self.n // plan.columns) * plan.columns if isinstance(self.n, int) else self.n
+        )
+        right_panel = scratch([block_n // plan.columns, block_k, plan.columns])
+        # Rows a power of two apart would share few sets of the first cache.
+        left_panel = scratch([block_m, block_k + plan.lanes])
 
-        def panel_of(j: Any) -> list[Any]:
-            def blocks(b: Any) -> list[Any]:
-                at = add(first, b)
-                base = scaled(at, block)
-                for v in range(plan.vectors):
-                    n = add(add(n0, scaled(j, columns)), v * lanes)
-                    if self.by_rows:
-                        self._pack_transposed(panel, batch, n, at, base, j, scaled(b, block), v)
-                    else:
-                        self._pack_columns(panel, batch, n, at, base, j, scaled(b, block), v)
-                return []
+        def matrix(batch: list[Any]) -> None:
+            def columns(n0: Any) -> list[Any]:
+                count = minimum(block_n, sub(self.n, n0))
 
-            return loop(0, floordiv(kc, block), 1, blocks)
+                def along_k(k0: Any) -> list[Any]:
+                    right = Part(batch, n0, count, k0, minimum(block_k, sub(self.k, k0)))
+                    self.right.pack(right, right_panel)
 
-        loop(0, ceildiv(nc, columns), 1, panel_of)
+                    def rows(m0: Any) -> list[Any]:
+                        left = Part(batch, m0, minimum(block_m, sub(self.m, m0)), k0, right.depth)
+                        self.left.pack(left, left_panel)
+                        _Tiles(self, left, right, left_panel, right_panel).emit()
+                        return []
 
-    def _pack_columns(
-        self, panel: Any, batch: list[Any], n: Size, at: Size, base: Size, j: Size, start: Size, v: int
-    ) -> None:
-        """Pack one vector of columns of a block of rows of the right side."""
-        block, lanes = self.c.block, self.plan.lanes
-        ragged = not (isinstance(self.n, int) and self.n % self.plan.columns == 0)
-        mask = first_lanes(lanes, minimum(lanes, _not_negative(sub(self.n, n)))) if ragged else None
-        shared = self.rhs_reader.block_values(self.c.loops(batch, 0, n, at, 0, base), mask)
+                    return loop(0, self.m, block_m, rows)
 
-        def step(i: Any) -> list[Any]:
-            value = self.rhs_reader.element(self.c.loops(batch, 0, n, at, i, add(base, i)), shared, mask)
-            store_vector(value, panel, [j, add(start, i), v * lanes])
-            return []
+                return loop(0, self.k, block_k, along_k)
 
-        loop(0, block, 1, step)
+            loop(0, self.n, block_n, columns)
 
-    def _pack_transposed(
-        self, panel: Any, batch: list[Any], n: Size, at: Size, base: Size, j: Size, start: Size, v: int
-    ) -> None:
-        """Pack one vector of columns of a block of the right side whose rows run along k: transposed in registers."""
-        block, lanes = self.c.block, self.plan.lanes
-        ragged = not (isinstance(self.n, int) and self.n % self.plan.columns == 0)
-        shared: list[Any] = []
-        numbers: list[Any] = []
-        for lane in range(lanes):
-            column = add(n, lane)
-            # Columns beyond the last are read again; nothing reads what is computed from them.
-            column = minimum(column, sub(self.n, 1)) if ragged else column
-            numbers.append(column)
-            shared.append(self.rhs_reader.block_values(self.c.loops(batch, 0, column, at, 0, base)))
-        for place in range(0, block, lanes):
-            found = [
-                self.rhs_reader.element(self.c.loops(batch, 0, column, at, place, add(base, place)), values)
-                for column, values in zip(numbers, shared, strict=True)
-            ]
-            for i, value in enumerate(transposed(found)):
-                store_vector(value, panel, [j, add(start, place + i), v * lanes])
+        for_each_batch(self.c, matrix)
+        release(right_panel)
+        release(left_panel)
+
+
+def _at_most(size: int, extent_: Size) -> int:
+    return min(size, extent_) if isinstance(extent_, int) else size
 
 
 class _Tiles:
     """The register tiles of one block of rows, columns and depth."""
 
-    def __init__(self, panel: _Panel, batch: list[Any], m0: Size, n0: Size, kc: Size, lhs_panel: Any, rhs_panel: Any):
-        self.p, self.batch, self.m0, self.n0, self.kc = panel, batch, m0, n0, kc
-        self.lhs_panel, self.rhs_panel = lhs_panel, rhs_panel
+    def __init__(self, panel: _Panel, left: Part, right: Part, left_panel: Any, right_panel: Any):
+        self._plan, self._out, self._n = panel.plan, panel.out, panel.n
+        self._unroll = panel.plan.unroll if panel.c.block % panel.plan.unroll == 0 else 1
+        self._left, self._right = left, right
+        self._left_panel, self._right_panel = left_panel, right_panel
 
-    def emit(self, mc: Size, nc: Size) -> None:
-        columns = self.p.plan.columns
-        whole = floordiv(nc, columns)
+    def emit(self) -> None:
+        columns, lanes = self._plan.columns, self._plan.lanes
+        whole, all_ = floordiv(self._right.count, columns), ceildiv(self._right.count, columns)
 
         def full(j: Any) -> list[Any]:
-            self._rows(mc, j, self.p.plan.vectors, None)
-            return []
+            return self._rows(j, self._plan.vectors, None)
 
         loop(0, whole, 1, full)
-        n = self.p.n
-        if isinstance(n, int):
-            rest = n % columns
-            if rest:
-                # The last panel of the last block.
-                def last(j: Any) -> list[Any]:
-                    self._rows(mc, j, -(-rest // self.p.plan.lanes), rest)
-                    return []
-
-                loop(whole, ceildiv(nc, columns), 1, last)
+        if isinstance(self._n, int) and self._n % columns == 0:
             return
+        # Only the last panel of all can lack columns.
+        rest = self._n % columns if isinstance(self._n, int) else None
 
         def ragged(j: Any) -> list[Any]:
-            self._rows(mc, j, self.p.plan.vectors, sub(nc, scaled(j, columns)))
-            return []
+            if rest is not None:
+                return self._rows(j, -(-rest // lanes), rest)
+            return self._rows(j, self._plan.vectors, sub(self._right.count, scaled(j, columns)))
 
-        loop(whole, ceildiv(nc, columns), 1, ragged)
+        loop(whole, all_, 1, ragged)
 
-    def _rows(self, mc: Size, j: Size, vectors: int, width: Size | None) -> None:
+    def _rows(self, j: Size, vectors: int, width: Size | None) -> list[Any]:
+        """Work on all rows of one panel, of whose columns only the first `width` are there if that is given."""
+        count = self._left.count
         start: Size = 0
-        size = self.p.plan.rows
+        size = self._plan.rows
         while size:
-            stop = add(start, scaled(floordiv(sub(mc, start), size), size))
-            count = size
+            stop = add(start, scaled(floordiv(sub(count, start), size), size))
 
-            def tile(i: Any, count: int = count) -> list[Any]:
-                self._tile(i, j, count, vectors, width)
-                return []
+            def tile(i: Any, rows: int = size) -> list[Any]:
+                return self._tile(i, j, rows, vectors, width)
 
             loop(start, stop, size, tile)
             start = stop
-            if isinstance(mc, int) and isinstance(start, int):
-                size = mc - start
-            else:
-                size //= 2
+            known = isinstance(count, int) and isinstance(start, int)
+            size = count - start if known else size // 2
+        return []
 
-    def _tile(self, i: Size, j: Size, rows: int, vectors: int, width: Size | None) -> None:
-        plan, out = self.p.plan, self.p.out
-        lanes = plan.lanes
-        m, n = add(self.m0, i), add(self.n0, scaled(j, plan.columns))
-        order = self.p.c
+    def _tile(self, i: Size, j: Size, rows: int, vectors: int, width: Size | None) -> list[Any]:
+        lanes = self._plan.lanes
+        m, n = add(self._left.first, i), add(self._right.first, scaled(j, self._plan.columns))
         masks = [
-            None if width is None else first_lanes(lanes, minimum(lanes, _not_negative(sub(width, v * lanes))))
+            None if width is None else first_lanes(lanes, minimum(lanes, not_negative(sub(width, v * lanes))))
             for v in range(vectors)
         ]
+        places = [([*self._left.batch, add(m, r), add(n, v * lanes)], v) for r in range(rows) for v in range(vectors)]
 
-        def place(r: int, v: int) -> list[Any]:
-            return [*self.batch, add(m, r), add(n, v * lanes)]
-
-        tiles = [(r, v) for r in range(rows) for v in range(vectors)]
-        acc = [load_vector(out, place(r, v), lanes, masks[v]) for r, v in tiles]
-        unroll = plan.unroll if order.block % plan.unroll == 0 else 1
-
-        def step(k: Any, *acc: Any) -> list[Any]:
-            values = list(acc)
-            for u in range(unroll):
+        def step(k: Any, *sums: Any) -> list[Any]:
+            values = list(sums)
+            for u in range(self._unroll):
                 at = add(k, u)
-                rhs = [load_vector(self.rhs_panel, [j, at, v * lanes], lanes) for v in range(vectors)]
+                right = [load_vector(self._right_panel, [j, at, v * lanes], lanes) for v in range(vectors)]
                 for r in range(rows):
-                    lhs = broadcast(load(self.lhs_panel, [add(i, r), at]), lanes)
+                    left = broadcast(load(self._left_panel, [add(i, r), at]), lanes)
                     for v in range(vectors):
                         t = r * vectors + v
-                        values[t] = vector.fma(lhs, rhs[v], values[t])
+                        values[t] = vector.fma(left, right[v], values[t])
             return values
 
-        acc = loop(0, self.kc, unroll, step, acc)
-        for (r, v), value in zip(tiles, acc, strict=True):
-            store_vector(value, out, place(r, v), masks[v])
-
-
-def transposed(rows: Sequence[Any]) -> list[Any]:
-    """Return the columns of a square of vectors, as many as each has lanes, a power of two."""
-    lanes = len(rows)
-    values = list(rows)
-    distance = 1
-    while distance < lanes:
-        low = [i + (lanes if i & distance else 0) - (distance if i & distance else 0) for i in range(lanes)]
-        high = [(i if i & distance else i + distance) + (lanes if i & distance else 0) for i in range(lanes)]
-        for i in range(lanes):
-            if not i & distance:
-                a, b = values[i], values[i + distance]
-                values[i], values[i + distance] = _shuffle(a, b, low), _shuffle(a, b, high)
-        distance *= 2
-    return values
-
-
-def _shuffle(a: Any, b: Any, mask: Sequence[int]) -> Any:
-    return vector.shuffle(a, b, ir.DenseI64ArrayAttr.get(list(mask)))
-
-
-def _not_negative(value: Size) -> Size:
-    return max(value, 0) if isinstance(value, int) else value
-
-
-def _up(value: int, multiple: int) -> int:
-    return -(-value // multiple) * multiple
+        sums = [load_vector(self._out, place, lanes, masks[v]) for place, v in places]
+        sums = loop(0, self._left.depth, self._unroll, step, sums)
+        for (place, v), value in zip(places, sums, strict=True):
+            store_vector(value, self._out, place, masks[v])
+        return []

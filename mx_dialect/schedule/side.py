@@ -115,7 +115,7 @@ class SideReader:
         buffer = self._operands[item.number]
         if not isinstance(buffer.type, ir.MemRefType):
             return buffer
-        places = [_place(result, loops) for result in item.map.results]
+        places = places_of(item, loops)
         last = item.last()
         if last is None or loop_of(last) != self._along or divisor_of(last) != self._step:
             return load(buffer, places)
@@ -138,10 +138,15 @@ def _attributes(op: Any) -> dict[str, Any]:
     return {name: op.attributes[name] for name in op.attributes}
 
 
+def places_of(item: Input, loops: Sequence[Size]) -> list[Size]:
+    """Return the indices at which an input is read, given a value for each loop."""
+    return [_place(result, loops) for result in item.map.results]
+
+
 def _place(result: Any, loops: Sequence[Size]) -> Size:
-    """Return the index that a result of a map gives."""
     loop = loop_of(result)
-    value = loops[loop]  # pyright: ignore[reportArgumentType, reportCallIssue]
+    assert loop is not None
+    value = loops[loop]
     divisor = divisor_of(result)
     if divisor == 1:
         return value

@@ -89,8 +89,8 @@ class TableDecoder:
         for half in (0, 1):
             words = vector.shuffle(low, high, ir.DenseI64ArrayAttr.get(_interleaved(half)))
             pairs = vector.bitcast(self._i32, words)
-            for bits in (arith.shli(pairs, self._sixteen), arith.andi(pairs, self._upper)):
-                found.append(arith.bitcast(ir.VectorType.get([LANES], f32()), bits))
+            halves = (arith.shli(pairs, self._sixteen), arith.andi(pairs, self._upper))
+            found += [arith.bitcast(ir.VectorType.get([LANES], f32()), bits) for bits in halves]
         return found
 
 

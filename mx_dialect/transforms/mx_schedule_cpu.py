@@ -39,12 +39,16 @@ class Options:
     """Options of mx-schedule-cpu."""
 
     schedule: str = option(_AUTO, "the schedule of every contraction that names none", (_AUTO, *SCHEDULES, NONE))
-    vector_bits: int = option(0, "width of a vector register; 0 is this machine's", (0, 128, 256, 512))
+    vector_bits: int = option(0, "width of a vector register: 128, 256 or 512; 0 is this machine's")
     emit: bool = option(False, "replace contractions on buffers by loops, instead of choosing schedules on tensors")
 
 
 def _host(options: Options) -> Host:
     host = detect()
+    if options.vector_bits not in (0, 128, 256, 512):
+        raise MxError(
+            f"option 'vector-bits' of pass 'mx-schedule-cpu' is 0, 128, 256 or 512, not {options.vector_bits}"
+        )
     if not options.vector_bits:
         return host
     features = host.features if options.vector_bits == host.vector_bits else frozenset(["avx"])

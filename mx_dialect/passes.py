@@ -24,6 +24,7 @@ _BUILTIN = {
     "mx-expand-k": "mx_dialect.transforms.mx_expand_k",
     "mx-expand-narrow-floats": "mx_dialect.transforms.mx_expand_narrow_floats",
     "mx-fuse-rows": "mx_dialect.transforms.mx_fuse_rows",
+    "mx-parallel-calls": "mx_dialect.transforms.mx_parallel_calls",
     "mx-schedule-cpu": "mx_dialect.transforms.mx_schedule_cpu",
     "mx-slice-partial-writes": "mx_dialect.transforms.mx_slice_partial_writes",
     "mx-to-linalg": "mx_dialect.lowering.mx_to_linalg",

@@ -17,7 +17,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mx_dialect import api, asm, dialect, driver, passes, pipelines
+from mx_dialect import api, asm, dialect, driver, parallel, passes, pipelines
 from mx_dialect._mlir import execution_engine, ir
 from mx_dialect.diagnostics import Collector, Diagnostic, MxError, collecting, error_at
 from mx_dialect.lowering.block_matmul import SCALE_PRODUCTS
@@ -27,6 +27,7 @@ from mx_dialect.runtime.machine_checks import insert_machine_checks
 from mx_dialect.runtime.shape_checks import insert_checks
 from mx_dialect.runtime.signature import of_function
 from mx_dialect.transforms.mx_assert_to_status import ASSERTS, STATUS_ARGUMENT
+from mx_dialect.transforms.mx_parallel_calls import RUNTIME
 
 __all__ = ["DEFAULT_PIPELINE", "Kernel", "compile"]
 
@@ -50,13 +51,15 @@ def compile(
     pipeline: str = DEFAULT_PIPELINE,
     opt_level: int = 3,
     scale_products: str = "elements",
+    threads: int | None = None,
 ) -> Kernel:
     """Compile a function of tensors, mx tensors and scalars for this machine.
 
     `module_or_text` is MLIR text (custom or generic mx syntax), bytecode, or a module of any context, which is left as
     it is. `entry` names the function; None takes the only public function with a body. `pipeline` is a named pipeline
     that ends in LLVM IR, `opt_level` LLVM's, 0 to 3. `scale_products` is the option of mx-to-linalg: "elements" or
-    "exponent". Kernels are cached: the same program compiles once.
+    "exponent". `threads` is how many threads large matrix products are divided among, all processors if None; no result
+    depends on it. Kernels are cached: the same program compiles once.
 
     Raises:
         MxError: the program does not parse, there is no such function or its type cannot cross into Python, or the
@@ -70,10 +73,11 @@ def compile(
         raise MxError(f"opt_level is 0, 1, 2 or 3, not {opt_level!r}")
     if scale_products not in SCALE_PRODUCTS:
         raise MxError(f"scale_products is one of {', '.join(SCALE_PRODUCTS)}, not {scale_products!r}")
+    count = parallel.checked(threads)
     source = _source(module_or_text)
     data = source.encode() if isinstance(source, str) else source
-    key = (hashlib.sha256(data).digest(), entry, pipeline, opt_level, scale_products)
-    return _cache.get(key, lambda: _compile(source, entry, pipeline, opt_level, scale_products))
+    key = (hashlib.sha256(data).digest(), entry, pipeline, opt_level, scale_products, count)
+    return _cache.get(key, lambda: _compile(source, entry, pipeline, opt_level, scale_products, count))
 
 
 def _compiling_pipelines() -> list[str]:
@@ -140,7 +144,9 @@ class _Cache:
 _cache = _Cache(limit=128)
 
 
-def _compile(source: str | bytes, entry: str | None, pipeline: str, opt_level: int, scale_products: str) -> Kernel:
+def _compile(
+    source: str | bytes, entry: str | None, pipeline: str, opt_level: int, scale_products: str, threads: int
+) -> Kernel:
     context = dialect.load()
     module = api.parse(source, context=context)
     function = _entry(module, entry)
@@ -158,7 +164,7 @@ def _compile(source: str | bytes, entry: str | None, pipeline: str, opt_level: i
     symbol = _rename(module, name)
     _function(module, symbol).attributes["llvm.emit_c_interface"] = ir.UnitAttr.get(context)
     # The first stage drops the results that are arguments; the others leave the function as it is.
-    drop, *rest = pipelines.TO_LLVM
+    drop, *rest = _with_threads(pipelines.TO_LLVM, threads)
     _run(module, (drop,))
     left = len(ir.FunctionType(_function(module, symbol).type).results)
     if left != len(signature.result_slots) - len(aliases):
@@ -172,7 +178,15 @@ def _compile(source: str | bytes, entry: str | None, pipeline: str, opt_level: i
     _verify(module)
     interface = Interface(signature, checks, aliases, _asserts(module), takes_status)
     engine = _engine(module, name, opt_level)
-    return Kernel(engine, _entry_point(engine, symbol, module), interface)
+    parallel_for = parallel.callback(threads)
+    engine.register_runtime(RUNTIME, parallel_for)
+    return Kernel((engine, parallel_for), _entry_point(engine, symbol, module), interface)
+
+
+def _with_threads(stages: Sequence[str], threads: int) -> list[str]:
+    """Return stages in which contractions are divided for so many threads."""
+    divided = pipelines.EMIT.replace("}", f" threads={threads}}}")
+    return [divided if stage == pipelines.EMIT else stage for stage in stages]
 
 
 def _run(module: Any, stages: Sequence[str]) -> None:

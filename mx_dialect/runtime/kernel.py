@@ -53,9 +53,9 @@ class Kernel:
     A kernel may be called from several threads at once. Its results stay valid when it is gone.
     """
 
-    def __init__(self, engine: Any, address: int, interface: Interface):
-        """Take over an ExecutionEngine and the packed entry point of a function in it that has a C interface."""
-        self._engine = engine  # Owns the code.
+    def __init__(self, owner: Any, address: int, interface: Interface):
+        """Take over what owns machine code, and the packed entry point of a function in it that has a C interface."""
+        self._owner = owner
         self._function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
         self._interface = interface
         signature = interface.signature

@@ -37,6 +37,7 @@ from mx_dialect.schedule.emitter import (
 from mx_dialect.schedule.rows import MAX_SUMS
 from mx_dialect.schedule.short import decode_rows
 from mx_dialect.schedule.side import SideReader
+from mx_dialect.schedule.span import Division, Span, bounds
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,10 @@ class ColumnsPlan:
     unroll: int
 
 
-def emit(contraction: Contraction, plan: ColumnsPlan) -> None:
-    """Replace a contraction on buffers by the columns schedule; the extents of m and k must be static."""
+def emit(contraction: Contraction, plan: ColumnsPlan, span: Span | None = None) -> None:
+    """Replace a contraction on buffers, or a span of it, by the columns schedule."""
     with ir.InsertionPoint(contraction.op), contraction.op.location:
-        _Columns(contraction, plan).emit()
+        _Columns(contraction, plan, span).emit()
     contraction.op.erase()
 
 
@@ -69,10 +70,15 @@ def refusal(contraction: Contraction, plan: ColumnsPlan) -> str | None:
     return None
 
 
+def division(contraction: Contraction, plan: ColumnsPlan, parts: int) -> Division:
+    """Return how to divide the work: by columns."""
+    return Division(contraction.n, plan.lanes * plan.vectors)
+
+
 class _Columns:
-    def __init__(self, contraction: Contraction, plan: ColumnsPlan):
+    def __init__(self, contraction: Contraction, plan: ColumnsPlan, span: Span | None):
         self.c, self.plan = contraction, plan
-        self.n = extent(contraction, contraction.n)
+        self.start, self.n = bounds(span, contraction.n, extent(contraction, contraction.n))
         self.rows: int = extent(contraction, contraction.m)
         self.k: int = depth(contraction)
         self.right = SideReader(contraction, contraction.rhs, contraction.n, plan.lanes)
@@ -86,12 +92,12 @@ class _Columns:
 
         def matrix(batch: list[Any]) -> None:
             decode_rows(self.c, self.c.lhs, self.c.m, self.rows, self.k, batch, left, self.plan.lanes)
-            whole = scaled(floordiv(self.n, width), width)
+            whole = add(self.start, scaled(floordiv(sub(self.n, self.start), width), width))
 
             def tile(n: Any) -> list[Any]:
                 return self._tile(batch, n, left, None)
 
-            loop(0, whole, width, tile)
+            loop(self.start, whole, width, tile)
             self._rest(batch, whole, width, left)
 
         for_each_batch(self.c, matrix)

@@ -17,7 +17,7 @@ from typing import Any
 
 from mx_dialect._mlir import ir, vector
 from mx_dialect.schedule.buffers import depth, extent, for_each_batch, output
-from mx_dialect.schedule.contraction import Contraction, reads_along
+from mx_dialect.schedule.contraction import DYNAMIC, Contraction, reads_along
 from mx_dialect.schedule.emitter import (
     Size,
     add,
@@ -36,6 +36,7 @@ from mx_dialect.schedule.emitter import (
     sub,
 )
 from mx_dialect.schedule.panel_packing import LeftPacker, Part, RightPacker, not_negative
+from mx_dialect.schedule.span import Division, Span, bounds
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,10 @@ class PanelPlan:
         return self.lanes * self.vectors
 
 
-def emit(contraction: Contraction, plan: PanelPlan) -> None:
-    """Replace a contraction on buffers by the panel schedule."""
+def emit(contraction: Contraction, plan: PanelPlan, span: Span | None = None) -> None:
+    """Replace a contraction on buffers, or a span of it, by the panel schedule."""
     with ir.InsertionPoint(contraction.op), contraction.op.location:
-        _Panel(contraction, plan).emit()
+        _Panel(contraction, plan, span).emit()
     contraction.op.erase()
 
 
@@ -79,11 +80,27 @@ def refusal(contraction: Contraction, plan: PanelPlan) -> str | None:
     return None
 
 
+def division(contraction: Contraction, plan: PanelPlan, parts: int) -> Division:
+    """Return how to divide the work in so many parts: by columns if they are many, else by rows.
+
+    Parts by columns decode the left side once each, parts by rows the right side, which takes longer.
+    """
+    columns, rows = contraction.extents[contraction.n], contraction.extents[contraction.m]
+    if columns != DYNAMIC and columns >= _PANELS_A_PART * parts * plan.columns or rows == 1:
+        return Division(contraction.n, plan.columns)
+    return Division(contraction.m, plan.rows)
+
+
+_PANELS_A_PART = 4
+
+
 class _Panel:
-    def __init__(self, contraction: Contraction, plan: PanelPlan):
+    def __init__(self, contraction: Contraction, plan: PanelPlan, span: Span | None):
         self.c, self.plan = contraction, plan
         self.m, self.n = extent(contraction, contraction.m), extent(contraction, contraction.n)
         self.k = depth(contraction)
+        self.rows = bounds(span, contraction.m, self.m)
+        self.columns = bounds(span, contraction.n, self.n)
         self.out = output(contraction)
         self.left = LeftPacker(contraction, plan.lanes)
         self.right = RightPacker(contraction, plan.lanes, plan.columns, self.n)
@@ -102,23 +119,23 @@ class _Panel:
 
         def matrix(batch: list[Any]) -> None:
             def columns(n0: Any) -> list[Any]:
-                count = minimum(block_n, sub(self.n, n0))
+                count = minimum(block_n, sub(self.columns[1], n0))
 
                 def along_k(k0: Any) -> list[Any]:
                     right = Part(batch, n0, count, k0, minimum(block_k, sub(self.k, k0)))
                     self.right.pack(right, right_panel)
 
                     def rows(m0: Any) -> list[Any]:
-                        left = Part(batch, m0, minimum(block_m, sub(self.m, m0)), k0, right.depth)
+                        left = Part(batch, m0, minimum(block_m, sub(self.rows[1], m0)), k0, right.depth)
                         self.left.pack(left, left_panel)
                         _Tiles(self, left, right, left_panel, right_panel).emit()
                         return []
 
-                    return loop(0, self.m, block_m, rows)
+                    return loop(*self.rows, block_m, rows)
 
                 return loop(0, self.k, block_k, along_k)
 
-            loop(0, self.n, block_n, columns)
+            loop(*self.columns, block_n, columns)
 
         for_each_batch(self.c, matrix)
         release(right_panel)

@@ -42,6 +42,7 @@ from mx_dialect.schedule.moderate import all_moderate
 from mx_dialect.schedule.rows_groups import BodyReader, GroupReader, Tile, table_reader
 from mx_dialect.schedule.short import decode_rows
 from mx_dialect.schedule.side import SideReader
+from mx_dialect.schedule.span import Division, Span, bounds
 
 MAX_SUMS = 64
 """More would be spilled to memory all the time, and take long to compile."""
@@ -64,10 +65,10 @@ class RowsPlan:
     decode: str
 
 
-def emit(contraction: Contraction, plan: RowsPlan) -> None:
-    """Replace a contraction on buffers by the rows schedule; the extent of the short side must be static."""
+def emit(contraction: Contraction, plan: RowsPlan, span: Span | None = None) -> None:
+    """Replace a contraction on buffers, or a span of it, by the rows schedule."""
     with ir.InsertionPoint(contraction.op), contraction.op.location:
-        _Rows(contraction, plan).emit()
+        _Rows(contraction, plan, span).emit()
     contraction.op.erase()
 
 
@@ -97,13 +98,19 @@ def refusal(contraction: Contraction, plan: RowsPlan) -> str | None:
     return None
 
 
+def division(contraction: Contraction, plan: RowsPlan, parts: int) -> Division:
+    """Return how to divide the work: by rows of the side that streams."""
+    return Division(contraction.m if plan.long == "lhs" else contraction.n, plan.rows)
+
+
 class _Rows:
-    def __init__(self, contraction: Contraction, plan: RowsPlan):
+    def __init__(self, contraction: Contraction, plan: RowsPlan, span: Span | None):
         self.c, self.plan = contraction, plan
         order = 1 if plan.long == "lhs" else -1
         self.long_loop, self.short_loop = (contraction.m, contraction.n)[::order]
         long, self.short_side = (contraction.lhs, contraction.rhs)[::order]
-        self.count, self.k = extent(contraction, self.long_loop), depth(contraction)
+        self.start, self.stop = bounds(span, self.long_loop, extent(contraction, self.long_loop))
+        self.k: int = depth(contraction)
         self.columns: int = extent(contraction, self.short_loop)
         self.block = contraction.block
         self.blocks = SideReader(contraction, long, contraction.k[0], plan.lanes, by_blocks=True)
@@ -114,7 +121,7 @@ class _Rows:
             self.readers.insert(0, make())
 
     def emit(self) -> None:
-        if 0 in (self.k, self.count, self.columns):
+        if 0 in (self.k, self.stop, self.columns):
             return
         short = scratch([self.columns, self.k])
         blocks = -(-self.k // self.block // self.plan.lanes) * self.plan.lanes
@@ -171,10 +178,10 @@ class _Rows:
             loop(0, self.columns, 1, column)
 
     def _all_rows(self, batch: list[Any], short: Any, scales: dict[Any, Any], fold: bool) -> None:
-        start: Size = 0
+        start = self.start
         size = self.plan.rows
         while size:
-            stop = add(start, scaled(floordiv(sub(self.count, start), size), size))
+            stop = add(start, scaled(floordiv(sub(self.stop, start), size), size))
             count = size
 
             def rows(r: Any, count: int = count) -> list[Any]:
@@ -183,8 +190,8 @@ class _Rows:
 
             loop(start, stop, size, rows)
             start = stop
-            known = isinstance(self.count, int) and isinstance(start, int)
-            size = self.count - start if known else size // 2
+            known = isinstance(self.stop, int) and isinstance(start, int)
+            size = self.stop - start if known else size // 2
 
     def _rows(self, batch: list[Any], first: Size, rows: int, short: Any, scales: dict[Any, Any], fold: bool) -> None:
         """Multiply some rows of the long side."""

@@ -11,29 +11,37 @@ from typing import Any, TypeAlias
 from mx_dialect._mlir import ir
 from mx_dialect.diagnostics import MxError
 from mx_dialect.passes import nearest
-from mx_dialect.schedule import columns, panel, rows
+from mx_dialect.schedule import columns, dots, panel, rows
 from mx_dialect.schedule.attribute import ATTRIBUTE, NONE
 from mx_dialect.schedule.columns import ColumnsPlan
 from mx_dialect.schedule.contraction import Contraction
+from mx_dialect.schedule.dots import DotsPlan
 from mx_dialect.schedule.panel import PanelPlan
 from mx_dialect.schedule.rows import RowsPlan
+from mx_dialect.schedule.span import Division, Span
 
-Plan: TypeAlias = PanelPlan | RowsPlan | ColumnsPlan
+Plan: TypeAlias = PanelPlan | RowsPlan | ColumnsPlan | DotsPlan
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """One way to run a contraction. `refusal` says why a plan does not apply to one, None if it does."""
+    """One way to run a contraction.
+
+    `refusal` says why a plan does not apply to one, None if it does; `division` how to divide the work in parts, None where it is
+    not divided.
+    """
 
     plan: type[Any]
-    emit: Callable[[Contraction, Any], None]
+    emit: Callable[..., None]
     refusal: Callable[[Contraction, Any], str | None]
+    division: Callable[[Contraction, Any, int], Division] | None = None
 
 
 SCHEDULES: Mapping[str, Schedule] = {
-    "panel": Schedule(PanelPlan, panel.emit, panel.refusal),
-    "rows": Schedule(RowsPlan, rows.emit, rows.refusal),
-    "columns": Schedule(ColumnsPlan, columns.emit, columns.refusal),
+    "panel": Schedule(PanelPlan, panel.emit, panel.refusal, panel.division),
+    "rows": Schedule(RowsPlan, rows.emit, rows.refusal, rows.division),
+    "columns": Schedule(ColumnsPlan, columns.emit, columns.refusal, columns.division),
+    "dots": Schedule(DotsPlan, dots.emit, dots.refusal, dots.division),
 }
 
 

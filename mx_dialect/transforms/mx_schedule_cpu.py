@@ -14,6 +14,12 @@ and once tensors are buffers, the same pass run with `emit` replaces the operati
 passes that would vectorize the operation their way leave it alone. A schedule that an operation has already wins, whole
 or in part: `mx.schedule = "panel"` fixes the kind, a dictionary the sizes that it names, `"none"` forbids all.
 
+With `threads`, a large contraction moves into a function that works on a range of one of its loops,
+
+    func.call @f.part(%m, %s, %b, %c, %c0, %n) {mx.parallel = 32 : i64} : (...) -> ()
+
+which --mx-parallel-calls divides among threads; as it stands, the call does all of it.
+
 What fits no schedule is left as it is, for mx-vectorize or loops, and a remark says why.
 """
 
@@ -24,7 +30,7 @@ from mx_dialect import diagnostics
 from mx_dialect._mlir import ir
 from mx_dialect.diagnostics import Diagnostic, MxError, at
 from mx_dialect.passes import Pass, option, register_pass
-from mx_dialect.schedule import contraction, cost_model, schedules
+from mx_dialect.schedule import contraction, cost_model, parts, schedules
 from mx_dialect.schedule.attribute import ATTRIBUTE, NONE
 from mx_dialect.schedule.contraction import Contraction
 from mx_dialect.schedule.host import Host, detect
@@ -40,6 +46,7 @@ class Options:
 
     schedule: str = option(_AUTO, "the schedule of every contraction that names none", (_AUTO, *SCHEDULES, NONE))
     vector_bits: int = option(0, "width of a vector register: 128, 256 or 512; 0 is this machine's")
+    threads: int = option(1, "with emit: how many threads a large contraction is divided for")
     emit: bool = option(False, "replace contractions on buffers by loops, instead of choosing schedules on tensors")
 
 
@@ -106,14 +113,18 @@ def _annotate(root: Any, options: Options) -> None:
         raise MxError.of(*errors)
 
 
-def _emit(root: Any) -> None:
+def _emit(root: Any, threads: int) -> None:
     for op in operations(root, lambda o: _is_generic(o) and ATTRIBUTE in o.attributes):
         kind, sizes = schedules.read_attribute(op.attributes[ATTRIBUTE])
         found = contraction.match(op)
         if kind == NONE or found is None or not contraction.is_on_buffers(found):
             continue
         schedule = SCHEDULES[kind]
-        schedule.emit(found, schedule.plan(**sizes))
+        plan = schedule.plan(**sizes)
+        if threads > 1 and schedule.division is not None and parts.is_worthwhile(found):
+            parts.emit_in_parts(found, schedule, plan, schedule.division(found, plan, threads))
+        else:
+            schedule.emit(found, plan)
 
 
 def run(root: Any, options: Options) -> None:
@@ -122,9 +133,11 @@ def run(root: Any, options: Options) -> None:
     Raises:
         MxError: a schedule that an operation asks for does not apply.
     """
+    if options.threads < 1:
+        raise MxError(f"option 'threads' of pass 'mx-schedule-cpu' is 1 or more, not {options.threads}")
     with root.context, ir.Location.unknown():
         if options.emit:
-            _emit(root)
+            _emit(root, options.threads)
         else:
             _annotate(root, options)
 

@@ -79,6 +79,28 @@ def loop(
     return list(op.results)
 
 
+def tiles(start: Size, stop: Size, size: int, total: Size, body: Callable[[Any, int], Sequence[Any]]) -> None:
+    """Build loops over start to stop in tiles of `size`, and what is left; `body` gets the index and the tile's size.
+
+    `start` is a multiple of the size and so is `stop`, unless it is `total`, the end of all. Where that is known there
+    is at most one more tile, of the size that is left; where not, there are smaller and smaller ones.
+    """
+
+    def tile_of(count: int) -> Callable[[Any], Sequence[Any]]:
+        return lambda i: body(i, count)
+
+    whole = add(start, scaled(floordiv(sub(stop, start), size), size))
+    loop(start, whole, size, tile_of(size))
+    if isinstance(total, int):
+        if total % size:
+            loop(whole, stop, size, tile_of(total % size))
+        return
+    while size > 1:
+        start, size = whole, size // 2
+        whole = add(start, scaled(floordiv(sub(stop, start), size), size))
+        loop(start, whole, size, tile_of(size))
+
+
 def vector_type(lanes: int, element: Any) -> Any:
     return ir.VectorType.get([lanes], element)
 

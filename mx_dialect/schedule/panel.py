@@ -34,6 +34,7 @@ from mx_dialect.schedule.emitter import (
     scratch,
     store_vector,
     sub,
+    tiles,
 )
 from mx_dialect.schedule.panel_packing import LeftPacker, Part, RightPacker, not_negative
 from mx_dialect.schedule.span import Division, Span, bounds
@@ -86,7 +87,7 @@ def division(contraction: Contraction, plan: PanelPlan, parts: int) -> Division:
     Parts by columns decode the left side once each, parts by rows the right side, which takes longer.
     """
     columns, rows = contraction.extents[contraction.n], contraction.extents[contraction.m]
-    if columns != DYNAMIC and columns >= _PANELS_A_PART * parts * plan.columns or rows == 1:
+    if (columns != DYNAMIC and columns >= _PANELS_A_PART * parts * plan.columns) or rows == 1:
         return Division(contraction.n, plan.columns)
     return Division(contraction.m, plan.rows)
 
@@ -150,7 +151,8 @@ class _Tiles:
     """The register tiles of one block of rows, columns and depth."""
 
     def __init__(self, panel: _Panel, left: Part, right: Part, left_panel: Any, right_panel: Any):
-        self._plan, self._out, self._n = panel.plan, panel.out, panel.n
+        self._plan, self._out = panel.plan, panel.out
+        self._m, self._n = panel.m, panel.n
         self._unroll = panel.plan.unroll if panel.c.block % panel.plan.unroll == 0 else 1
         self._left, self._right = left, right
         self._left_panel, self._right_panel = left_panel, right_panel
@@ -177,19 +179,11 @@ class _Tiles:
 
     def _rows(self, j: Size, vectors: int, width: Size | None) -> list[Any]:
         """Work on all rows of one panel, of whose columns only the first `width` are there if that is given."""
-        count = self._left.count
-        start: Size = 0
-        size = self._plan.rows
-        while size:
-            stop = add(start, scaled(floordiv(sub(count, start), size), size))
 
-            def tile(i: Any, rows: int = size) -> list[Any]:
-                return self._tile(i, j, rows, vectors, width)
+        def tile(i: Any, rows: int) -> list[Any]:
+            return self._tile(i, j, rows, vectors, width)
 
-            loop(start, stop, size, tile)
-            start = stop
-            known = isinstance(count, int) and isinstance(start, int)
-            size = count - start if known else size // 2
+        tiles(0, self._left.count, self._plan.rows, self._m, tile)
         return []
 
     def _tile(self, i: Size, j: Size, rows: int, vectors: int, width: Size | None) -> list[Any]:

@@ -7,7 +7,6 @@ from mx_dialect.schedule import contraction as contractions
 from mx_dialect.schedule.buffers import extent
 from mx_dialect.schedule.contraction import DYNAMIC, Contraction
 from mx_dialect.schedule.emitter import index
-from mx_dialect.schedule.schedules import Plan, Schedule
 from mx_dialect.schedule.span import Division, Span
 
 PARALLEL = "mx.parallel"
@@ -25,35 +24,39 @@ def is_worthwhile(found: Contraction) -> bool:
     return work >= WORTHWHILE
 
 
-def emit_in_parts(found: Contraction, schedule: Schedule, plan: Plan, division: Division) -> None:
-    """Replace a contraction by a call of a new function that works on a range of it."""
+def move(found: Contraction, division: Division) -> tuple[Contraction, Span]:
+    """Move a contraction to a new function that works on a range, called with all of it.
+
+    Returns the contraction there and the span of it that the function's arguments say.
+    """
     op = found.op
     operands = [v for v in op.operands if not _is_constant(v)]
     with op.location, ir.InsertionPoint(op):
         total = index(extent(found, division.loop))
-    name = _add_function(op, operands, division.loop, schedule, plan)
+    name, moved, span = _add_function(op, operands, division.loop)
     with op.location, ir.InsertionPoint(op):
         zero = arith.constant(ir.IndexType.get(), 0)
         call = func.CallOp([], name, [*operands, zero, total])
         call.operation.attributes[PARALLEL] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), division.granule)
     op.erase()
+    return moved, span
 
 
 def _is_constant(value: Any) -> bool:
     return isinstance(value, ir.OpResult) and value.owner.name == "arith.constant"
 
 
-def _add_function(op: Any, operands: list[Any], loop: int, schedule: Schedule, plan: Plan) -> str:
-    """Add the function of one contraction to the module and return its name."""
+def _add_function(op: Any, operands: list[Any], loop: int) -> tuple[str, Contraction, Span]:
+    """Add a function with a copy of a contraction to the module."""
     parent = op
     while parent.name != "func.func":
         parent = parent.parent.operation
     table = ir.SymbolTable(parent.parent)
-    types = [v.type for v in operands]
     end = ir.IndexType.get()
     with op.location, ir.InsertionPoint(parent):
         base = ir.StringAttr(parent.attributes["sym_name"]).value
-        function = func.FuncOp(f"{base}.part", ir.FunctionType.get([*types, end, end], []), visibility="private")
+        type_ = ir.FunctionType.get([*(v.type for v in operands), end, end], [])
+        function = func.FuncOp(f"{base}.part", type_, visibility="private")
         name = ir.StringAttr(table.insert(function)).value
         block = function.add_entry_block()
     arguments = dict(zip(operands, block.arguments, strict=False))
@@ -66,5 +69,4 @@ def _add_function(op: Any, operands: list[Any], loop: int, schedule: Schedule, p
     moved = contractions.match(clone)
     assert moved is not None
     start, stop = list(block.arguments)[-2:]
-    schedule.emit(moved, plan, Span(loop, start, stop))
-    return name
+    return name, moved, Span(loop, start, stop)

@@ -26,7 +26,6 @@ from mx_dialect.schedule.emitter import (
     Size,
     add,
     first_lanes,
-    floordiv,
     index,
     load_vector,
     loop,
@@ -36,6 +35,7 @@ from mx_dialect.schedule.emitter import (
     scratch,
     store_vector,
     sub,
+    tiles,
     zeros,
 )
 from mx_dialect.schedule.moderate import all_moderate
@@ -109,7 +109,8 @@ class _Rows:
         order = 1 if plan.long == "lhs" else -1
         self.long_loop, self.short_loop = (contraction.m, contraction.n)[::order]
         long, self.short_side = (contraction.lhs, contraction.rhs)[::order]
-        self.start, self.stop = bounds(span, self.long_loop, extent(contraction, self.long_loop))
+        self.total = extent(contraction, self.long_loop)
+        self.start, self.stop = bounds(span, self.long_loop, self.total)
         self.k: int = depth(contraction)
         self.columns: int = extent(contraction, self.short_loop)
         self.block = contraction.block
@@ -178,20 +179,11 @@ class _Rows:
             loop(0, self.columns, 1, column)
 
     def _all_rows(self, batch: list[Any], short: Any, scales: dict[Any, Any], fold: bool) -> None:
-        start = self.start
-        size = self.plan.rows
-        while size:
-            stop = add(start, scaled(floordiv(sub(self.stop, start), size), size))
-            count = size
+        def rows(r: Any, count: int) -> list[Any]:
+            self._rows(batch, r, count, short, scales, fold)
+            return []
 
-            def rows(r: Any, count: int = count) -> list[Any]:
-                self._rows(batch, r, count, short, scales, fold)
-                return []
-
-            loop(start, stop, size, rows)
-            start = stop
-            known = isinstance(self.stop, int) and isinstance(start, int)
-            size = self.stop - start if known else size // 2
+        tiles(self.start, self.stop, self.plan.rows, self.total, rows)
 
     def _rows(self, batch: list[Any], first: Size, rows: int, short: Any, scales: dict[Any, Any], fold: bool) -> None:
         """Multiply some rows of the long side."""

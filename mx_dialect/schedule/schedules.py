@@ -18,7 +18,7 @@ from mx_dialect.schedule.contraction import Contraction
 from mx_dialect.schedule.dots import DotsPlan
 from mx_dialect.schedule.panel import PanelPlan
 from mx_dialect.schedule.rows import RowsPlan
-from mx_dialect.schedule.span import Division, Span
+from mx_dialect.schedule.span import Division
 
 Plan: TypeAlias = PanelPlan | RowsPlan | ColumnsPlan | DotsPlan
 

@@ -30,11 +30,12 @@ from mx_dialect import diagnostics
 from mx_dialect._mlir import ir
 from mx_dialect.diagnostics import Diagnostic, MxError, at
 from mx_dialect.passes import Pass, option, register_pass
-from mx_dialect.schedule import contraction, cost_model, parts, schedules
+from mx_dialect.schedule import contraction, cost_model, few_rows, parts, schedules
 from mx_dialect.schedule.attribute import ATTRIBUTE, NONE
-from mx_dialect.schedule.contraction import Contraction
+from mx_dialect.schedule.contraction import DYNAMIC, Contraction
 from mx_dialect.schedule.host import Host, detect
-from mx_dialect.schedule.schedules import SCHEDULES
+from mx_dialect.schedule.schedules import SCHEDULES, Plan
+from mx_dialect.schedule.span import Span
 from mx_dialect.walk import operations
 
 _AUTO = "auto"
@@ -113,7 +114,22 @@ def _annotate(root: Any, options: Options) -> None:
         raise MxError.of(*errors)
 
 
-def _emit(root: Any, threads: int) -> None:
+def _emit_one(found: Contraction, kind: str, plan: Plan, host: Host, span: Span | None = None) -> None:
+    """Replace a contraction, or a span of it; where the number of rows is open, by a choice of schedules."""
+    if not few_rows.is_open(found, span):
+        SCHEDULES[kind].emit(found, plan, span)
+        return
+
+    def emit(copy: Contraction, span: Span | None) -> None:
+        choice = None if copy.extents[copy.m] == DYNAMIC else cost_model.choose(copy, host)
+        chosen = plan if choice is None or isinstance(choice, str) else choice.plan
+        SCHEDULES[schedules.kind_of(chosen)].emit(copy, chosen, span)
+
+    few_rows.emit_by_rows(found, cost_model.FEW, emit, span)
+
+
+def _emit(root: Any, options: Options) -> None:
+    host = _host(options)
     for op in operations(root, lambda o: _is_generic(o) and ATTRIBUTE in o.attributes):
         kind, sizes = schedules.read_attribute(op.attributes[ATTRIBUTE])
         found = contraction.match(op)
@@ -121,10 +137,12 @@ def _emit(root: Any, threads: int) -> None:
             continue
         schedule = SCHEDULES[kind]
         plan = schedule.plan(**sizes)
-        if threads > 1 and schedule.division is not None and parts.is_worthwhile(found):
-            parts.emit_in_parts(found, schedule, plan, schedule.division(found, plan, threads))
+        if options.threads > 1 and schedule.division is not None and parts.is_worthwhile(found):
+            division = schedule.division(found, plan, options.threads)
+            moved, span = parts.move(found, division)
+            _emit_one(moved, kind, plan, host, span)
         else:
-            schedule.emit(found, plan)
+            _emit_one(found, kind, plan, host)
 
 
 def run(root: Any, options: Options) -> None:
@@ -137,7 +155,7 @@ def run(root: Any, options: Options) -> None:
         raise MxError(f"option 'threads' of pass 'mx-schedule-cpu' is 1 or more, not {options.threads}")
     with root.context, ir.Location.unknown():
         if options.emit:
-            _emit(root, options.threads)
+            _emit(root, options)
         else:
             _annotate(root, options)
 

@@ -11,8 +11,10 @@ from typing import Any
 
 from mx_dialect.schedule.columns import ColumnsPlan
 from mx_dialect.schedule.contraction import DYNAMIC, Contraction, reads_along
+from mx_dialect.schedule.dots import DotsPlan, sides
 from mx_dialect.schedule.host import Host
 from mx_dialect.schedule.panel import PanelPlan
+from mx_dialect.schedule.registers import LANES
 from mx_dialect.schedule.rows import BODY, TABLE, RowsPlan
 from mx_dialect.schedule.rows_groups import table_reader
 from mx_dialect.schedule.schedules import SCHEDULES, Plan
@@ -24,7 +26,7 @@ FEW = 8
 @dataclass(frozen=True)
 class Problem:
     """What the rules look at: extents, or DYNAMIC, along which loops the sides lie in memory, and which side's
-    elements tables decode."""
+    elements tables decode, and whether both sides are integers whose blocks have exact dot products."""
 
     m: int
     n: int
@@ -33,6 +35,7 @@ class Problem:
     rhs_along_k: bool
     rhs_along_n: bool
     table: Mapping[str, bool]
+    integers: bool
 
     @classmethod
     def of(cls, c: Contraction) -> "Problem":
@@ -45,17 +48,19 @@ class Problem:
             reads_along(c.rhs, place),
             reads_along(c.rhs, c.n),
             {"lhs": table_reader(c, c.lhs) is not None, "rhs": table_reader(c, c.rhs) is not None},
+            not isinstance(sides(c), str),
         )
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A schedule, when it is chosen, and why."""
+    """A schedule, when it is chosen, and why; `needs` are features of the host that it cannot do without."""
 
     kind: str
     applies: Callable[[Problem], bool]
     plan: Callable[[Problem, Host], Plan]
     reason: str
+    needs: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,7 @@ def _rows_plan(long: str) -> Callable[[Problem, Host], Plan]:
         # Sums, one vector of each side and a decoded block must fit the registers.
         at_once = max(1, min(4, (host.registers - 8) // columns // 2 * 2 if columns > 1 else 4))
         strips = 2 if at_once * columns <= 4 else 1
-        decode = TABLE if problem.table[long] and "avx512_vbmi" in host.features else BODY
+        decode = TABLE if problem.table[long] and "avx512vbmi" in host.features else BODY
         return RowsPlan(host.lanes, at_once, strips, long, decode)
 
     return plan
@@ -100,7 +105,25 @@ def _panel_plan(problem: Problem, host: Host) -> Plan:
     return PanelPlan(host.lanes, rows, vectors, 4, block_m // rows * rows, block_n // columns * columns, block_k)
 
 
+def _dots_plan(problem: Problem, host: Host) -> Plan:
+    # Twelve sums in f32, twelve dot products in i32 and what they are made of fit 32 registers.
+    rows, vectors = (12, 1) if 0 <= problem.n <= LANES else (6, 2)
+    columns = LANES * vectors
+    # Two strips of 16 columns, 48 bytes for each entry along k with their scales, fill half of the first cache.
+    block_k = max(host.l1_bytes // 2 // 48 // 128 * 128, 128)
+    # The right panel stays in half of the second cache. Rows of the result are pages apart: few at once.
+    block_n = max(host.l2_bytes // 2 // (2 * block_k) // columns, 1) * columns
+    return DotsPlan(rows, vectors, 48, block_n, block_k)
+
+
 RULES = (
+    Rule(
+        "dots",
+        lambda p: p.integers,
+        _dots_plan,
+        "both sides are small integers: dot products of blocks are exact, at four times the rate of f32",
+        frozenset({"avx512_vnni", "avx512vbmi"}),
+    ),
     Rule(
         "rows",
         lambda p: _few(p.n) and p.k != DYNAMIC and p.lhs_along_k,
@@ -134,6 +157,9 @@ def choose(contraction: Contraction, host: Host, kind: str | None = None) -> Cho
     refusals: list[str] = []
     for rule in RULES:
         if kind not in (None, rule.kind) or not (kind is not None or rule.applies(problem)):
+            continue
+        if rule.needs - host.features:
+            refusals.append(f"{rule.kind}: the processor lacks {', '.join(sorted(rule.needs - host.features))}")
             continue
         plan = rule.plan(problem, host)
         refusal = SCHEDULES[rule.kind].refusal(contraction, plan)

@@ -111,6 +111,9 @@ def callback(threads: int) -> Any:
 
     def parallel_for(body: int, operands: int, start: int, stop: int, granule: int) -> None:
         run = _Body(body)
+        if threads == 1 or stop - start <= granule:
+            run(operands, start, stop)
+            return
 
         def task(part: tuple[int, int]) -> _Task:
             return lambda: run(operands, *part)

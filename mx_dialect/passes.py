@@ -117,6 +117,11 @@ def names() -> list[str]:
     return sorted({*_BUILTIN, *_registered})
 
 
+def are_builtin() -> bool:
+    """Tell whether there are no passes but this package's own."""
+    return _registered.keys() <= _BUILTIN.keys()
+
+
 def get(name: str) -> Pass | None:
     """Return the pass of that name, or None when no Python pass is called so (MLIR may have one)."""
     if name not in _registered and name in _BUILTIN:

@@ -242,6 +242,7 @@ def main(arguments: list[str] | None = None) -> int:
     # Compilation is measured, not the reading of what an earlier run left on disk.
     os.environ["MX_CACHE"] = "0"
     try:
+        _require_folder(options.json)
         draw = _drawing(options.plot)
         if options.read:
             with open(options.read, encoding="utf-8") as file:
@@ -257,6 +258,16 @@ def main(arguments: list[str] | None = None) -> int:
     _write(options, results)
     draw(results)
     return 0
+
+
+def _require_folder(path: str | None) -> None:
+    """Refuse a file that could not be written, before anything is measured.
+
+    Raises:
+        ValueError: its folder does not exist.
+    """
+    if path and not os.path.isdir(os.path.dirname(path) or "."):
+        raise ValueError(f"--json {path}: there is no such folder")
 
 
 def _drawing(path: str | None) -> Callable[[dict[str, Any]], None]:

@@ -27,6 +27,8 @@ def as_array(given: Any, what: str) -> Array:
     Raises:
         MxError: it is something else; lists would silently become float64, masks would be lost.
     """
+    if type(given) is np.ndarray:
+        return given
     if isinstance(given, np.ma.MaskedArray):
         raise MxError(f"{what} is a masked array, whose mask would be lost; fill it first (x.filled(...))")
     if not isinstance(given, np.ndarray | np.generic):

@@ -32,6 +32,8 @@ _BUILTIN = {
     "mx-neuron-expand-load": "mx_dialect.transforms.mx_neuron_expand_load",
     "mx-neuron-matmul": "mx_dialect.lowering.mx_neuron_matmul",
     "mx-neuron-to-linalg": "mx_dialect.lowering.mx_neuron_to_linalg",
+    "mx-parallel-calls": "mx_dialect.transforms.mx_parallel_calls",
+    "mx-schedule-cpu": "mx_dialect.transforms.mx_schedule_cpu",
     "mx-slice-partial-writes": "mx_dialect.transforms.mx_slice_partial_writes",
     "mx-tile-matmul": "mx_dialect.lowering.mx_tile_matmul",
     "mx-tile-to-linalg": "mx_dialect.lowering.mx_tile_to_linalg",
@@ -124,6 +126,11 @@ def register_pass(new: Pass) -> Pass:
 def names() -> list[str]:
     """Return the names of all passes defined in Python, sorted."""
     return sorted({*_BUILTIN, *_registered})
+
+
+def are_builtin() -> bool:
+    """Tell whether there are no passes but this package's own."""
+    return _registered.keys() <= _BUILTIN.keys()
 
 
 def get(name: str) -> Pass | None:

@@ -33,6 +33,8 @@ TO_LINALG = (
 VECTORIZE = (
     # mx-vectorize knows linalg.generic only.
     "linalg-generalize-named-ops",
+    # Contractions get schedules of their own, and nothing below touches them.
+    "mx-schedule-cpu",
     # The vectorizer takes projected permutations only, not `k floordiv 32`.
     "mx-expand-k",
     # Chains over large tensors are worked on while their rows are in cache.
@@ -64,6 +66,9 @@ BUFFERIZE = (
 TO_BUFFERS = (*TO_LINALG, *BUFFERIZE)
 TO_BUFFERS_VECTORIZED = (*TO_LINALG, *VECTORIZE, *BUFFERIZE)
 
+EMIT = "mx-schedule-cpu{emit=true}"
+"""The stage that makes loops of contractions; `compile` adds how many threads they are divided among."""
+
 TO_LLVM = (
     # The caller has its own arguments. Returning one would oblige the callee to return a copy that can be freed.
     "drop-equivalent-buffer-results{modify-public-functions=1}",
@@ -76,6 +81,8 @@ TO_LLVM = (
     "convert-bufferization-to-memref",
     # MLIR copies buffers with strides by calling its C runtime, which is not at hand.
     "mx-expand-copies",
+    # Contractions become the loops that were chosen for them, with scratch memory that they free.
+    EMIT,
     # Those copies, and all that was not vectorized.
     "convert-linalg-to-loops",
     # Vector transfers need memrefs they can index, and only those of rank one have instructions.
@@ -112,6 +119,8 @@ TO_LLVM = (
     # Not for LLVM, which optimizes on its own, but for whoever reads the result.
     "canonicalize",
     "cse",
+    # Last of all, as it makes functions that only LLVM knows the types of.
+    "mx-parallel-calls",
     # The conversions above report success whatever they leave behind.
     "mx-check-lowered",
 )

@@ -22,6 +22,7 @@ from mx_dialect.generics import (
 )
 from mx_dialect.lowering.parts import parts
 from mx_dialect.ops import BlockMatmulOp
+from mx_dialect.schedule.attribute import ATTRIBUTE as SCHEDULE
 from mx_dialect.types import TensorType
 
 Pattern = Callable[[BlockMatmulOp, rewrite.PatternRewriter], None]
@@ -36,7 +37,10 @@ def pattern(scale_products: str) -> Pattern:
 
 
 def scale_elements(op: BlockMatmulOp, rewriter: rewrite.PatternRewriter) -> None:
-    """acc + A * B becomes one generic that reads each scale through `k floordiv block_size`."""
+    """acc + A * B becomes one generic that reads each scale through `k floordiv block_size`.
+
+    A schedule that the operation asks for is the generic's.
+    """
     with rewriter.ip, op.location:
         loops = _Loops(op)
         lhs, rhs = loops.operands()
@@ -54,6 +58,8 @@ def scale_elements(op: BlockMatmulOp, rewriter: rewrite.PatternRewriter) -> None
 
         maps = [affine_map(loops.rank + 1, access) for access in accesses]
         result = generic(inputs, op.acc, maps, [*[PARALLEL] * loops.rank, REDUCTION], body)
+        if SCHEDULE in op.attributes:
+            result.owner.attributes[SCHEDULE] = op.attributes[SCHEDULE]
     rewriter.replace_op(op, [result])
 
 

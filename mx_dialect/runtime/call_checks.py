@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from mx_dialect.diagnostics import Diagnostic, MxError
@@ -49,14 +50,23 @@ class Check:
     right: Term | None = None
     divisor: int = 1
 
+    @cached_property
+    def _multipliers(self) -> tuple[int, int]:
+        """Return the integers that the relation is between: l * left == r * right, or l * left a multiple of r."""
+        numerator, denominator = self.left.factor.as_integer_ratio()
+        if self.right is None:
+            return numerator, denominator * self.divisor
+        other = self.right.factor
+        return numerator * other.denominator, other.numerator * denominator
+
     def require(self, signature: Signature, arguments: Sequence[Any]) -> None:
         """Raise MxError unless the relation holds for the given arrays and scalars, one a slot."""
-        left = self.left.extent(arguments) * self.left.factor.numerator
+        left = self.left.extent(arguments)
+        by_left, by_right = self._multipliers
         if self.right is None:
-            holds = left % (self.left.factor.denominator * self.divisor) == 0
+            holds = left * by_left % by_right == 0
         else:
-            right = self.right.extent(arguments) * self.right.factor.numerator
-            holds = left * self.right.factor.denominator == right * self.left.factor.denominator
+            holds = left * by_left == self.right.extent(arguments) * by_right
         if not holds:
             raise self._error(signature, arguments)
 

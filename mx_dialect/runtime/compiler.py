@@ -1,46 +1,53 @@
-"""Compile a function of a module to a `Kernel`.
+"""Compile a function of a module to a `Kernel`, or find the one made before: in this process, or on disk.
 
-The module is copied into a context of its own, so that the caller's stays as it is and constants, which a context never
-frees, go with the context when compilation is done. Then:
-
-1. Checks of open extents are derived and inserted (`shape_checks`).
-2. The pipeline runs up to buffers. Arguments are marked as not writable, so that MLIR copies what it would overwrite,
-   except those that hold a result in the end: those the kernel updates, in the caller's array or a copy of it.
-3. The rest of the pipeline makes LLVM IR; a result that is an argument is dropped, every other one is a fresh buffer
-   that belongs to the caller. Asserts become a status, those of `machine_checks` included.
-4. The execution engine makes machine code.
+`build` makes machine code from a program; it needs the bindings, and a process that finds all of its kernels never
+imports it. Kernels are known by the program as it is written and by everything else that machine code depends on.
 """
 
+import functools
 import hashlib
+import importlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import astuple, dataclass
 from typing import Any
 
-from mx_dialect import api, asm, dialect, driver, passes, pipelines
-from mx_dialect._mlir import execution_engine, ir
-from mx_dialect.diagnostics import Collector, Diagnostic, MxError, collecting, error_at
-from mx_dialect.lowering.block_matmul import SCALE_PRODUCTS
-from mx_dialect.runtime.in_place import updated_arguments
-from mx_dialect.runtime.kernel import Interface, Kernel
-from mx_dialect.runtime.machine_checks import insert_machine_checks
-from mx_dialect.runtime.shape_checks import insert_checks
-from mx_dialect.runtime.signature import of_function
-from mx_dialect.transforms.mx_assert_to_status import ASSERTS, STATUS_ARGUMENT
+from mx_dialect import cache as disk
+from mx_dialect import parallel, passes, pipelines
+from mx_dialect.diagnostics import MxError
+from mx_dialect.runtime import object_code
+from mx_dialect.runtime.cache_key import key_of
+from mx_dialect.runtime.description import describe, understand
+from mx_dialect.runtime.kernel import Kernel
 
 __all__ = ["DEFAULT_PIPELINE", "Kernel", "compile"]
 
 DEFAULT_PIPELINE = "mx-lower-to-llvm-vectorized"
 
-_TAIL = (*pipelines.BUFFERIZE, *pipelines.TO_LLVM)
-_ASSERTS_TO_STATUS = "mx-assert-to-status"
-_WRITABLE = "bufferization.writable"
+# How the stages end of every pipeline that can be compiled.
+TAIL = (*pipelines.BUFFERIZE, *pipelines.TO_LLVM)
 
 # What MLIR bytecode begins with.
 _BYTECODE = b"ML\xefR"
 
-# Functions of the program get names that no function of the C library has.
-_PREFIX = "mx."
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be compiled: a program as text or bytecode, and the arguments of `compile`, with a known `threads`."""
+
+    source: str | bytes
+    entry: str | None
+    pipeline: str
+    opt_level: int
+    scale_products: str
+    threads: int
+
+    @functools.cached_property
+    def key(self) -> str:
+        """Return what only equal requests have in common."""
+        program = self.source.encode() if isinstance(self.source, str) else self.source
+        return repr((hashlib.sha256(program).hexdigest(), *astuple(self)[1:]))
 
 
 def compile(
@@ -50,13 +57,19 @@ def compile(
     pipeline: str = DEFAULT_PIPELINE,
     opt_level: int = 3,
     scale_products: str = "elements",
+    threads: int | None = None,
+    cache: bool = True,
 ) -> Kernel:
     """Compile a function of tensors, mx tensors and scalars for this machine.
 
     `module_or_text` is MLIR text (custom or generic mx syntax), bytecode, or a module of any context, which is left as
     it is. `entry` names the function; None takes the only public function with a body. `pipeline` is a named pipeline
     that ends in LLVM IR, `opt_level` LLVM's, 0 to 3. `scale_products` is the option of mx-to-linalg: "elements" or
-    "exponent". Kernels are cached: the same program compiles once.
+    "exponent". `threads` is how many threads large matrix products are divided among, all processors if None; no result
+    depends on it.
+
+    The same program compiles once in a process. With the extra `cache` installed, machine code is kept on disk as well,
+    for other processes of this user (see `mx_dialect.cache`); `cache=False` neither looks there nor leaves anything.
 
     Raises:
         MxError: the program does not parse, there is no such function or its type cannot cross into Python, or the
@@ -68,17 +81,14 @@ def compile(
         raise MxError(f"'{pipeline}' is no pipeline that ends in machine code (one of {known}){hint}")
     if opt_level not in range(4):
         raise MxError(f"opt_level is 0, 1, 2 or 3, not {opt_level!r}")
-    if scale_products not in SCALE_PRODUCTS:
-        raise MxError(f"scale_products is one of {', '.join(SCALE_PRODUCTS)}, not {scale_products!r}")
-    source = _source(module_or_text)
-    data = source.encode() if isinstance(source, str) else source
-    key = (hashlib.sha256(data).digest(), entry, pipeline, opt_level, scale_products)
-    return _cache.get(key, lambda: _compile(source, entry, pipeline, opt_level, scale_products))
+    count = parallel.checked(threads)
+    request = Request(_source(module_or_text), entry, pipeline, opt_level, scale_products, count)
+    return _cache.get(request.key, lambda: _obtain(request, cache))
 
 
 def _compiling_pipelines() -> list[str]:
-    """Return the names of the pipelines that this module knows how to take apart."""
-    return [n for n in pipelines.names() if pipelines.PIPELINES[n].stages[-len(_TAIL) :] == _TAIL]
+    """Return the names of the pipelines that `build` knows how to take apart."""
+    return [n for n in pipelines.names() if pipelines.PIPELINES[n].stages[-len(TAIL) :] == TAIL]
 
 
 def _source(module_or_text: Any) -> str | bytes:
@@ -87,16 +97,7 @@ def _source(module_or_text: Any) -> str | bytes:
         return module_or_text
     if isinstance(module_or_text, bytes):
         return module_or_text if module_or_text.startswith(_BYTECODE) else _decoded(module_or_text)
-    operation = getattr(module_or_text, "operation", None)
-    if not isinstance(operation, ir.Operation):
-        raise MxError(f"compile takes MLIR text or a module, not {type(module_or_text).__name__}")
-    collector = Collector()
-    with collecting(operation.context, collector):
-        try:
-            operation.verify()
-        except ir.MLIRError:
-            raise MxError.of(*collector.errors) from None
-    return asm.to_bytecode(operation)
+    return _builder().bytecode_of(module_or_text)
 
 
 def _decoded(text: bytes) -> str:
@@ -104,6 +105,11 @@ def _decoded(text: bytes) -> str:
         return text.decode()
     except UnicodeDecodeError as error:
         raise MxError(f"bytes are neither MLIR bytecode nor text in UTF-8: {error}") from None
+
+
+def _builder() -> Any:
+    """Return the module that makes machine code, which imports the bindings."""
+    return importlib.import_module("mx_dialect.runtime.build")
 
 
 class _Cache:
@@ -140,227 +146,37 @@ class _Cache:
 _cache = _Cache(limit=128)
 
 
-def _compile(source: str | bytes, entry: str | None, pipeline: str, opt_level: int, scale_products: str) -> Kernel:
-    context = dialect.load()
-    module = api.parse(source, context=context)
-    function = _entry(module, entry)
-    _isolate(module, function)
-    signature = of_function(function)
-    checks = insert_checks(function, signature)
-    updated = updated_arguments(function, signature)
-    name = signature.name
-    del function
-
-    lowering = f"mx-to-linalg{{scale-products={scale_products}}}"
-    stages = pipelines.PIPELINES[pipeline].stages[: -len(_TAIL)]
-    _run(module, [lowering if stage == "mx-to-linalg" else stage for stage in stages])
-    module, aliases = _bufferize(module, name, updated, context)
-    symbol = _rename(module, name)
-    _function(module, symbol).attributes["llvm.emit_c_interface"] = ir.UnitAttr.get(context)
-    # The first stage drops the results that are arguments; the others leave the function as it is.
-    drop, *rest = pipelines.TO_LLVM
-    _run(module, (drop,))
-    left = len(ir.FunctionType(_function(module, symbol).type).results)
-    if left != len(signature.result_slots) - len(aliases):
-        raise MxError(f"internal error: @{name} returns {left} values, with {len(aliases)} known to be arguments")
-    position = rest.index(_ASSERTS_TO_STATUS)
-    _run(module, rest[:position])
-    insert_machine_checks(module)
-    _run(module, (_ASSERTS_TO_STATUS,))
-    takes_status = _takes_status(_function(module, symbol))
-    _run(module, rest[position + 1 :])
-    _verify(module)
-    interface = Interface(signature, checks, aliases, _asserts(module), takes_status)
-    engine = _engine(module, name, opt_level)
-    return Kernel(engine, _entry_point(engine, symbol, module), interface)
+def _obtain(request: Request, cached: bool) -> Kernel:
+    """Return the kernel that is on disk, or make it, and leave it there if it may be."""
+    key = _disk_key(request) if cached else None
+    if key is None:
+        return _builder().build(request).kernel
+    kernel = _stored(key, request.threads)
+    if kernel is not None:
+        return kernel
+    built = _builder().build(request)
+    machine_code = built.machine_code()
+    if object_code.symbols(machine_code) is not None:
+        disk.save(key, describe(built.kernel.interface, built.symbol), machine_code)
+    return built.kernel
 
 
-def _run(module: Any, stages: Sequence[str]) -> None:
-    """Run stages of our own pipelines. They are verified once, at their end: it would cost more than they do."""
-    if stages:
-        driver.run_pipeline(module, ",".join(stages), driver.Settings(verify_each=False))
+def _disk_key(request: Request) -> str | None:
+    """Return the name that a request's machine code has on disk, None if it is not to be kept there."""
+    # Passes of the user's own may do anything, and change from one process to the next.
+    if not disk.is_on() or not passes.are_builtin() or not object_code.is_available():
+        return None
+    return key_of(request.key, pipelines.PIPELINES[request.pipeline].stages)
 
 
-def _verify(module: Any) -> None:
-    """Verify a module on its way into machine code."""
-    driver.run_pipeline(module, "mx-check-lowered")
-
-
-def _functions(module: Any) -> dict[str, Any]:
-    return {
-        ir.StringAttr(op.attributes["sym_name"]).value: op.operation.opview
-        for op in module.body
-        if op.operation.name == "func.func"
-    }
-
-
-def _function(module: Any, name: str) -> Any:
-    return _functions(module)[name]
-
-
-def _is_public(function: Any) -> bool:
-    attributes = function.attributes
-    return "sym_visibility" not in attributes or ir.StringAttr(attributes["sym_visibility"]).value == "public"
-
-
-def _entry(module: Any, name: str | None) -> Any:
-    """Return the function to compile.
-
-    Raises:
-        MxError: no function of that name has a body; without a name, not exactly one public function has.
-    """
-    functions = {n: f for n, f in _functions(module).items() if not f.is_external}
-    listed = ", ".join(f"@{n}" for n in functions) or "none"
-    if name is not None:
-        if name not in functions:
-            hint = passes.nearest(name, list(functions))
-            raise MxError(f"the module has no function @{name} with a body; it has {listed}{hint}")
-        return functions[name]
-    public = [n for n, f in functions.items() if _is_public(f)]
-    if len(public) != 1:
-        which = ", ".join(f"@{n}" for n in public)
-        found = f"has several public functions, {which}" if public else f"has no public function (all: {listed})"
-        raise MxError(f"the module {found}; name the one to compile with entry=")
-    return functions[public[0]]
-
-
-def _isolate(module: Any, entry: Any) -> None:
-    """Drop what the entry does not use.
-
-    Raises:
-        MxError: it uses a function without a body.
-    """
-    with module.context:
-        for function in _functions(module).values():
-            visibility = "public" if function == entry else "private"
-            function.attributes["sym_visibility"] = ir.StringAttr.get(visibility)
-    _run(module, ("symbol-dce",))
-    for name, function in _functions(module).items():
-        if function.is_external:
-            raise error_at(function, f"@{name} is only declared, and a kernel cannot link to it; give it a body")
-
-
-def _bufferize(module: Any, name: str, updated: frozenset[int], context: ir.Context) -> tuple[Any, dict[int, int]]:
-    """Run the bufferization stages; return the module and which result slots are which argument slots.
-
-    `updated` are the argument slots that may be written to because they are thought to hold a result in the end. The
-    module is bufferized again with fewer of them while one turns out not to.
-    """
-    while True:
-        # A bufferized module cannot be taken back; without arguments to update there is nothing to find out.
-        saved = asm.to_bytecode(module) if updated else None
-        _mark_writable(_function(module, name), updated)
-        _run(module, pipelines.BUFFERIZE)
-        aliases = _aliases(_function(module, name))
-        held = updated & set(aliases.values())
-        if saved is None or held == updated:
-            _require_plain_buffers(_function(module, name))
-            return module, aliases
-        module, updated = asm.parse_bytecode(saved, context), held
-
-
-def _mark_writable(function: Any, updated: frozenset[int]) -> None:
-    """Tell the bufferization which arguments it must not write to."""
-    with function.context:
-        attributes = (
-            list(ir.ArrayAttr(function.attributes["arg_attrs"]))
-            if "arg_attrs" in function.attributes
-            else [ir.DictAttr.get({}) for _ in function.arguments]
-        )
-        for number, argument in enumerate(function.arguments):
-            if isinstance(argument.type, ir.RankedTensorType):
-                merged = {named.name: named.attr for named in ir.DictAttr(attributes[number])}
-                merged[_WRITABLE] = ir.BoolAttr.get(number in updated)
-                attributes[number] = ir.DictAttr.get(merged)
-        function.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
-
-
-def _aliases(function: Any) -> dict[int, int]:
-    """Return which results of a bufferized function are which of its arguments, as the next stage will find them."""
-    returns = [op.operation for block in function.regions[0] for op in block if op.operation.name == "func.return"]
-    if len(returns) != 1:
-        return {}
-    arguments = list(function.arguments)
-    aliases: dict[int, int] = {}
-    for number, value in enumerate(returns[0].operands):
-        while isinstance(value, ir.OpResult) and value.owner.operation.name == "memref.cast":
-            value = value.owner.operation.operands[0]
-        if value in arguments:
-            aliases[number] = arguments.index(value)
-    return aliases
-
-
-def _require_plain_buffers(function: Any) -> None:
-    """Refuse buffers that an array cannot stand for, which only attributes of the function can ask for."""
-    for type_ in (*function.type.inputs, *function.type.results):
-        if isinstance(type_, ir.MemRefType):
-            plain = ir.MemRefType.get(type_.shape, type_.element_type, loc=function.location)
-            if type_ != plain:
-                raise error_at(function, f"a buffer of type '{type_}' is no numpy array; expected '{plain}'")
-
-
-def _rename(module: Any, entry: str) -> str:
-    """Give every function a name that is the program's own; return that of the entry."""
-    with module.context:
-        table = ir.SymbolTable(module.operation)
-        for name, function in _functions(module).items():
-            ir.SymbolTable.replace_all_symbol_uses(name, _PREFIX + name, module.operation)
-            ir.SymbolTable.set_symbol_name(function.operation, _PREFIX + name)
-        del table
-    return _PREFIX + entry
-
-
-def _takes_status(function: Any) -> bool:
-    """Tell whether a function has the argument that mx-assert-to-status adds."""
-    if "arg_attrs" not in function.attributes:
-        return False
-    attributes = list(ir.ArrayAttr(function.attributes["arg_attrs"]))
-    return bool(attributes) and STATUS_ARGUMENT in ir.DictAttr(attributes[-1])
-
-
-def _asserts(module: Any) -> tuple[Diagnostic, ...]:
-    """Return what each assert of the program says when it fails."""
-    attributes = module.operation.attributes
-    if ASSERTS not in attributes:
-        return ()
-    return tuple(_assert(ir.DictAttr(entry)) for entry in ir.ArrayAttr(attributes[ASSERTS]))
-
-
-def _assert(entry: Any) -> Diagnostic:
-    message = ir.StringAttr(entry["message"]).value
-    if "file" not in entry:
-        return Diagnostic("error", message)
-    line, column = (ir.IntegerAttr(entry[key]).value for key in ("line", "column"))
-    return Diagnostic("error", message, ir.StringAttr(entry["file"]).value, line, column)
-
-
-def _engine(module: Any, name: str, opt_level: int) -> Any:
-    """Return the execution engine of a lowered module.
-
-    Raises:
-        MxError: LLVM cannot translate it.
-    """
-    collector = Collector()
-    with collecting(module.context, collector):
-        try:
-            return execution_engine.ExecutionEngine(module, opt_level=opt_level)
-        except RuntimeError as error:
-            raise MxError.of(Diagnostic("error", f"@{name}: {error}"), *collector.errors) from error
-
-
-def _entry_point(engine: Any, symbol: str, module: Any) -> int:
-    """Return the address of a function's packed C interface; this makes the machine code.
-
-    Raises:
-        MxError: a function that it calls is not in this process.
-    """
-    address: int = engine.raw_lookup(f"_mlir_ciface_{symbol}")
-    if not address:
-        declared = [
-            ir.StringAttr(op.attributes["sym_name"]).value
-            for op in module.body
-            if op.operation.name == "llvm.func" and not len(op.operation.regions[0].blocks)
-        ]
-        name = symbol.removeprefix(_PREFIX)
-        raise MxError(f"@{name} cannot be linked: one of {', '.join(sorted(declared))} is not in this process")
-    return address
+def _stored(key: str, threads: int) -> Kernel | None:
+    """Return the kernel that is on disk under a key, None if there is none that can be used: it is made again."""
+    entry = disk.load(key)
+    if entry is None:
+        return None
+    try:
+        interface, symbol = understand(entry.description)
+        linked = object_code.link(entry.machine_code, symbol, threads)
+    except (LookupError, TypeError, ValueError, RuntimeError):
+        return None
+    return None if linked is None else Kernel(linked.owner, linked.address, interface)

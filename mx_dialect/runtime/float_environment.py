@@ -6,12 +6,10 @@ Other libraries in a process may have set the processor to flush subnormals to z
 
 import ctypes
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import Any
 
 # Larger than any C library's fenv_t, and aligned as strictly.
-_SIZE = 256
+_Saved = ctypes.c_longlong * (256 // 8)
 
 
 def _libm() -> Any | None:
@@ -19,7 +17,8 @@ def _libm() -> Any | None:
     if not sys.platform.startswith("linux"):
         return None
     try:
-        library = ctypes.CDLL("libm.so.6", use_errno=False)
+        # They take no time, and so keep the interpreter's lock.
+        library = ctypes.PyDLL("libm.so.6", use_errno=False)
         for name in ("fegetenv", "fesetenv"):
             getattr(library, name).argtypes = [ctypes.c_void_p]
     except (OSError, AttributeError):
@@ -32,16 +31,17 @@ _LIBRARY = _libm()
 _DEFAULT = ctypes.c_void_p(-1)
 
 
-@contextmanager
-def default_float_environment() -> Generator[None, None, None]:
+class default_float_environment:
     """Run a block of code of this thread in the C library's default environment, and restore the one before."""
-    if _LIBRARY is None:
-        yield
-        return
-    saved = (ctypes.c_longlong * (_SIZE // 8))()
-    _LIBRARY.fegetenv(saved)
-    _LIBRARY.fesetenv(_DEFAULT)
-    try:
-        yield
-    finally:
-        _LIBRARY.fesetenv(saved)
+
+    __slots__ = ("_saved",)
+
+    def __enter__(self) -> None:
+        if _LIBRARY is not None:
+            self._saved: Any = _Saved()
+            _LIBRARY.fegetenv(self._saved)
+            _LIBRARY.fesetenv(_DEFAULT)
+
+    def __exit__(self, *error: object) -> None:
+        if _LIBRARY is not None:
+            _LIBRARY.fesetenv(self._saved)

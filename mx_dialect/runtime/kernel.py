@@ -10,10 +10,10 @@ import numpy as np
 from mx_dialect.diagnostics import Diagnostic, MxError
 from mx_dialect.runtime.call_checks import Check
 from mx_dialect.runtime.float_environment import default_float_environment
-from mx_dialect.runtime.memref import Array, copy, describe, descriptor_type, is_native, take
+from mx_dialect.runtime.frame import Frame
+from mx_dialect.runtime.memref import Array, copy, is_native, take
 from mx_dialect.runtime.signature import (
     Signature,
-    Slot,
     check_array,
     check_blocks,
     check_scalar,
@@ -53,16 +53,21 @@ class Kernel:
     A kernel may be called from several threads at once. Its results stay valid when it is gone.
     """
 
-    def __init__(self, engine: Any, address: int, interface: Interface):
-        """Take over an ExecutionEngine and the packed entry point of a function in it that has a C interface."""
-        self._engine = engine  # Owns the code.
+    def __init__(self, owner: Any, address: int, interface: Interface):
+        """Take over what owns machine code, and the packed entry point of a function in it that has a C interface."""
+        self._owner = owner
         self._function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
         self._interface = interface
         signature = interface.signature
         arguments = signature.argument_slots
         self._updated = {argument for argument in interface.aliases.values() if arguments[argument].shape is not None}
         self._returned = [slot for number, slot in enumerate(signature.result_slots) if number not in interface.aliases]
-        self._results = _results_type(self._returned)
+        # Frames that no call uses. Taking one out and putting it back are atomic.
+        self._frames: list[Frame] = []
+
+    @property
+    def interface(self) -> Interface:
+        return self._interface
 
     @property
     def signature(self) -> str:
@@ -99,11 +104,10 @@ class Kernel:
         ]
         if in_place:
             self._require_apart(ready)
-        returned = self._run(ready)
-        results = tuple(group(signature.results, self._collect(returned, ready, given if in_place else None)))
+        results = group(signature.results, self._run(ready, given if in_place else None))
         if not results:
             return None
-        return results[0] if len(results) == 1 else results
+        return results[0] if len(results) == 1 else tuple(results)
 
     def _require_updatable(self, given: Sequence[Any], arrays: Sequence[Array]) -> None:
         """Refuse arrays that compiled code cannot write to where they are."""
@@ -133,49 +137,38 @@ class Kernel:
                 if other != number and np.may_share_memory(arrays[number], array):
                     raise MxError(f"{places[number]} is updated in place, but shares memory with {places[other]}")
 
-    def _run(self, arguments: Sequence[Array]) -> Any:
-        """Call the compiled function and return the ctypes storage of what it returned."""
-        alive: list[Any] = []
-
-        def by_address(structure: ctypes.Structure) -> int:
-            """Return the address of a pointer to a struct."""
-            pointer = ctypes.c_void_p(ctypes.addressof(structure))
-            alive.append((structure, pointer))
-            return ctypes.addressof(pointer)
-
-        # The entry point takes the address of each argument; memrefs and a struct of results are passed by address.
-        packed: list[int] = []
-        results = None if self._results is None else self._results()
-        one_scalar = _is_one_scalar(self._returned)
-        if results is not None and not one_scalar:
-            packed.append(by_address(results))
-        for slot, array in zip(self._interface.signature.argument_slots, arguments, strict=True):
-            packed.append(array.ctypes.data if slot.shape is None else by_address(describe(array)))
-        status = np.zeros(1, np.int64)
-        if self._interface.takes_status:
-            packed.append(by_address(describe(status)))
-        if results is not None and one_scalar:
-            packed.append(ctypes.addressof(results))
-        with default_float_environment():
-            self._function((ctypes.c_void_p * len(packed))(*packed))
-        if status[0]:
-            raise MxError.of(self._interface.asserts[int(status[0]) - 1])
-        return results
-
-    def _collect(self, returned: Any, arguments: Sequence[Array], updated: Sequence[Any] | None) -> list[Any]:
-        """Return the array or scalar of each result slot: returned by the function, or one of its arguments.
+    def _run(self, arguments: Sequence[Array], updated: Sequence[Any] | None) -> list[Any]:
+        """Call the compiled function and return the array or scalar of each result slot.
 
         `updated` has what the caller gave for each argument slot, where that was updated in place.
         """
-        fresh = iter(self._take(returned))
+        try:
+            frame = self._frames.pop()
+        except IndexError:
+            slots = self._interface.signature.argument_slots
+            frame = Frame(slots, self._returned, self._interface.takes_status)
+        try:
+            frame.fill(arguments)
+            with default_float_environment():
+                self._function(frame.address)
+            if status := frame.status():
+                raise MxError.of(self._interface.asserts[status - 1])
+            fresh = self._take(frame)
+        finally:
+            self._frames.append(frame)
+        return self._collect(fresh, arguments, updated) if self._interface.aliases else fresh
+
+    def _collect(self, fresh: list[Any], arguments: Sequence[Array], updated: Sequence[Any] | None) -> list[Any]:
+        """Return the result of each slot: the next fresh one, or one of the arguments."""
+        remaining = iter(fresh)
         seen: set[int] = set()
         collected: list[Any] = []
         for number, slot in enumerate(self._interface.signature.result_slots):
             argument = self._interface.aliases.get(number)
             if argument is None:
-                collected.append(next(fresh))
+                collected.append(next(remaining))
             elif slot.shape is None:
-                collected.append(_scalar(arguments[argument], slot))
+                collected.append(arguments[argument].view(slot.dtype)[()])
             elif updated is not None:
                 collected.append(updated[argument])
             else:
@@ -184,44 +177,22 @@ class Kernel:
                 seen.add(argument)
         return collected
 
-    def _take(self, returned: Any) -> list[Any]:
+    def _take(self, frame: Frame) -> list[Any]:
         """Return the arrays and scalars that the function returned. Arrays free their buffers."""
         taken: list[Any] = []
         owned: set[int] = set()
         for number, slot in enumerate(self._returned):
-            field = getattr(returned, f"r{number}")
             if slot.shape is None:
-                taken.append(_scalar(np.array(field, f"u{slot.dtype.itemsize}"), slot))
-            elif field.allocated in owned:
-                # One buffer returned twice, as two results that the caller may change apart.
-                taken.append(copy(field, len(slot.shape), slot.dtype))
-            else:
-                taken.append(take(field, len(slot.shape), slot.dtype))
-                owned.add(field.allocated)
+                taken.append(frame.scalar(number, slot.dtype))
+                continue
+            rank = len(slot.shape)
+            words = frame.memref(number, rank)
+            # One buffer returned twice is two results that the caller may change apart.
+            taken.append((copy if words[0] in owned else take)(words, rank, slot.dtype))
+            owned.add(words[0])
         return taken
 
 
 def _copy(array: Array) -> Array:
     """Return a native copy of an array."""
     return np.array(array, array.dtype.newbyteorder("="), order="C", copy=True)
-
-
-def _scalar(value: Array, slot: Slot) -> Any:
-    """Return the bits in an array of rank 0 as numpy's scalar of the slot's type."""
-    return value.view(slot.dtype)[()]
-
-
-def _is_one_scalar(returned: Sequence[Slot]) -> bool:
-    return len(returned) == 1 and returned[0].shape is None
-
-
-def _results_type(returned: Sequence[Slot]) -> type[ctypes.Structure] | None:
-    """Return the struct that the function's results are stored in, None if it returns nothing."""
-    if not returned:
-        return None
-    integers = {1: ctypes.c_uint8, 2: ctypes.c_uint16, 4: ctypes.c_uint32, 8: ctypes.c_uint64}
-    fields: list[tuple[str, Any]] = [
-        (f"r{n}", integers[s.dtype.itemsize] if s.shape is None else descriptor_type(len(s.shape)))
-        for n, s in enumerate(returned)
-    ]
-    return type("Results", (ctypes.Structure,), {"_fields_": fields})

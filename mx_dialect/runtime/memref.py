@@ -9,7 +9,7 @@ import ctypes
 import functools
 import re
 import sys
-import weakref
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import ml_dtypes
@@ -47,37 +47,23 @@ def code_bits(element: str) -> int | None:
     return int(match[1]) if match else None
 
 
-@functools.cache
-def descriptor_type(rank: int) -> type[ctypes.Structure]:
-    """Return the struct of a memref of that rank."""
-    fields: list[tuple[str, Any]] = [
-        ("allocated", ctypes.c_void_p),
-        ("aligned", ctypes.c_void_p),
-        ("offset", ctypes.c_int64),
-    ]
-    if rank:
-        fields += [("sizes", ctypes.c_int64 * rank), ("strides", ctypes.c_int64 * rank)]
-    return type(f"Memref{rank}", (ctypes.Structure,), {"_fields_": fields})
-
-
 def is_native(array: Array) -> bool:
     """Tell whether compiled code can use the array's memory as it is: C order, aligned, native byte order."""
     flags = array.flags
     return bool(flags.c_contiguous and flags.aligned and array.dtype.isnative)
 
 
-def describe(array: Array) -> ctypes.Structure:
-    """Return the memref of a native array. The caller keeps the array alive while the memref is in use."""
-    descriptor: Any = descriptor_type(array.ndim)()
-    descriptor.allocated = descriptor.aligned = array.ctypes.data
-    if array.ndim:
-        descriptor.sizes[:] = array.shape
-        # numpy leaves the strides of an axis with fewer than two elements undefined; these are defined.
-        stride = 1
-        for axis in reversed(range(array.ndim)):
-            descriptor.strides[axis] = stride
-            stride *= array.shape[axis]
-    return descriptor
+def sizes_and_strides(shape: Sequence[int]) -> list[int]:
+    """Return the sizes and strides, in elements, of a contiguous array of this shape.
+
+    numpy leaves the strides of an axis with fewer than two elements undefined; these are defined.
+    """
+    strides: list[int] = []
+    stride = 1
+    for extent in reversed(shape):
+        strides.append(stride)
+        stride *= extent
+    return [*shape, *reversed(strides)]
 
 
 def _load_free() -> Any:
@@ -92,31 +78,41 @@ _free = _load_free()
 
 
 class _Memory:
-    """A memref as numpy's array interface."""
+    """A memref as numpy's array interface; `words` are its pointers, offset, sizes and strides."""
 
-    def __init__(self, descriptor: Any, rank: int, itemsize: int):
+    __slots__ = ("__array_interface__", "_allocated", "_release")
+
+    def __init__(self, words: Sequence[int], rank: int, itemsize: int, is_owner: bool):
+        self._allocated = words[0]
+        # Kept here, for at exit this module may be gone first.
+        self._release = _free if is_owner else None
         self.__array_interface__ = {
             "version": 3,
-            "shape": tuple(descriptor.sizes) if rank else (),
-            "strides": tuple(stride * itemsize for stride in descriptor.strides) if rank else (),
-            "typestr": np.dtype(f"u{itemsize}").str,
-            "data": (descriptor.aligned + descriptor.offset * itemsize, False),
+            "shape": tuple(words[3 : 3 + rank]),
+            "strides": tuple([stride * itemsize for stride in words[3 + rank :]]),
+            "typestr": _TYPE_STRINGS[itemsize],
+            "data": (words[1] + words[2] * itemsize, False),
         }
 
+    def __del__(self) -> None:
+        # numpy drops this with the last array over it.
+        if self._release is not None:
+            self._release(self._allocated)
 
-def take(descriptor: Any, rank: int, dtype: np.dtype[Any]) -> Array:
+
+_TYPE_STRINGS = {size: np.dtype(f"u{size}").str for size in (1, 2, 4, 8)}
+
+
+def take(words: Sequence[int], rank: int, dtype: np.dtype[Any]) -> Array:
     """Return the array over a memref allocated with malloc, which is freed with the last array over it."""
-    if rank and 0 in tuple(descriptor.sizes):
-        _free(descriptor.allocated)
-        return np.empty(tuple(descriptor.sizes), dtype)
-    memory = _Memory(descriptor, rank, dtype.itemsize)
-    # At exit the process gives the memory back, while arrays over it may still be in use.
-    weakref.finalize(memory, _free, descriptor.allocated).atexit = False
-    return np.asarray(memory).view(dtype)
+    if 0 in words[3 : 3 + rank]:
+        _free(words[0])
+        return np.empty(words[3 : 3 + rank], dtype)
+    return np.asarray(_Memory(words, rank, dtype.itemsize, True)).view(dtype)
 
 
-def copy(descriptor: Any, rank: int, dtype: np.dtype[Any]) -> Array:
+def copy(words: Sequence[int], rank: int, dtype: np.dtype[Any]) -> Array:
     """Return a copy of what a memref holds."""
-    if rank and 0 in tuple(descriptor.sizes):
-        return np.empty(tuple(descriptor.sizes), dtype)
-    return np.array(np.asarray(_Memory(descriptor, rank, dtype.itemsize)).view(dtype), order="C")
+    if 0 in words[3 : 3 + rank]:
+        return np.empty(words[3 : 3 + rank], dtype)
+    return np.array(np.asarray(_Memory(words, rank, dtype.itemsize, False)).view(dtype), order="C")

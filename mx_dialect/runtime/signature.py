@@ -5,20 +5,17 @@ Every check that needs no data is made here, in Python, before any compiled code
 
 import numbers
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 
-from mx_dialect import types
-from mx_dialect._mlir import ir
-from mx_dialect.diagnostics import MxError, error_at
+from mx_dialect.diagnostics import MxError
 from mx_dialect.mx_array import MxArray, as_array
-from mx_dialect.runtime.memref import Array, code_bits, dtype_of
-from mx_dialect.tensor_spec import TensorSpec, spell_shape
-from mx_dialect.type_spelling import spell_types
+from mx_dialect.runtime.memref import Array, code_bits
+from mx_dialect.tensor_spec import TensorSpec
 
 Shape = tuple[int | None, ...]
 
@@ -79,6 +76,17 @@ class Signature:
         return tuple(slot for value in self.results for slot in value.slots)
 
     @cached_property
+    def open_pairs(self) -> tuple[tuple[int, int, TensorSpec], ...]:
+        """Return each mx tensor of dynamic shape among the arguments: its number, its first slot, and its spec."""
+        found: list[tuple[int, int, TensorSpec]] = []
+        position = 0
+        for number, value in enumerate(self.arguments):
+            if value.spec is not None and None in value.spec.shape:
+                found.append((number, position, value.spec))
+            position += len(value.slots)
+        return tuple(found)
+
+    @cached_property
     def places(self) -> tuple[str, ...]:
         """Return what messages call each argument slot: `argument 0 (scale)`."""
         return tuple(
@@ -91,58 +99,6 @@ class Signature:
         results = [value.type for value in self.results]
         spelled = results[0] if len(results) == 1 else f"({', '.join(results)})"
         return f"({', '.join(value.type for value in self.arguments)}) -> {spelled}"
-
-
-def of_function(function: Any) -> Signature:
-    """Return the signature of a `func.func` at the value level.
-
-    Raises:
-        MxError: an argument or result that no numpy array or scalar can stand for.
-    """
-    type_ = function.type
-    name = ir.StringAttr(function.attributes["sym_name"]).value
-
-    def values(group: Sequence[Any], role: str) -> tuple[Value, ...]:
-        made: list[Value] = []
-        for number, value_type in enumerate(group):
-            value = _value(value_type)
-            if isinstance(value, str):
-                raise error_at(function, f"{role} {number} of @{name} is '{value_type}': {value}")
-            made.append(value)
-        return tuple(made)
-
-    return Signature(name, values(type_.inputs, "argument"), values(type_.results, "result"))
-
-
-def _value(type_: Any) -> Value | str:
-    """Return how a value of this type crosses into Python, or why it cannot."""
-    text = spell_types(str(type_))
-    if isinstance(type_, types.TensorType):
-        spec = type_.spec
-        mantissa = _array_slot(spec.shape, spec.element, "mantissa")
-        scale = _array_slot(spec.scale_shape, spec.scale_type, "scale")
-        if isinstance(mantissa, str) or isinstance(scale, str):
-            return f"numpy has no dtype for '{spec.element}' or '{spec.scale_type}'"
-        return Value(text, (mantissa, scale), spec)
-    if isinstance(type_, ir.RankedTensorType):
-        if type_.encoding is not None:
-            return "a tensor with an encoding has no numpy counterpart; drop the encoding"
-        shape = tuple(type_.shape[i] if not type_.is_dynamic_dim(i) else None for i in range(type_.rank))
-        slot = _array_slot(shape, str(type_.element_type))
-        return slot if isinstance(slot, str) else Value(text, (slot,))
-    if isinstance(type_, ir.ShapedType):
-        return "a kernel takes and returns ranked tensors, mx tensors and scalars; use tensors instead"
-    dtype = dtype_of(text)
-    if dtype is None:
-        return f"no numpy scalar stands for '{text}'"
-    return Value(text, (Slot(text, None, text, dtype),))
-
-
-def _array_slot(shape: Shape, element: str, role: str = "") -> Slot | str:
-    dtype = dtype_of(element)
-    if dtype is None:
-        return f"numpy has no dtype for '{element}'"
-    return Slot(f"tensor<{spell_shape(shape, element)}>", shape, element, dtype, role)
 
 
 def flatten(signature: Signature, given: Sequence[Any]) -> list[Any]:
@@ -186,6 +142,8 @@ def _count_error(signature: Signature, count: int) -> MxError:
 
 
 def _check_format(array: MxArray, spec: TensorSpec, number: int) -> None:
+    if array.spec == spec:
+        return
     for name, found, expected in (
         ("element type", array.element_type, spec.element),
         ("block size", array.block_size, spec.block_size),
@@ -233,21 +191,24 @@ def check_blocks(signature: Signature, arrays: Sequence[Any]) -> None:
     Raises:
         MxError: naming the argument, what was expected and what was found.
     """
-    position = 0
-    for number, value in enumerate(signature.arguments):
-        if (spec := value.spec) is not None and None in spec.shape:
-            shape: tuple[int, ...] = arrays[position].shape
-            actual = TensorSpec(shape, spec.element, spec.block_size, spec.scale_type, spec.axis)
-            problem = actual.error()
-            if problem is not None:
-                raise MxError(f"argument {number} has shape {shape} for {value.type}: {problem}")
-            found = arrays[position + 1].shape
-            if found != actual.scale_shape:
-                raise MxError(
-                    f"argument {number} (scale) must have shape {actual.scale_shape} beside a mantissa of shape {shape}"
-                    f" for {value.type}, but has {found}"
-                )
-        position += len(value.slots)
+    for number, position, spec in signature.open_pairs:
+        shape: tuple[int, ...] = arrays[position].shape
+        found: tuple[int, ...] = arrays[position + 1].shape
+        blocks, rest = divmod(shape[spec.axis], spec.block_size)
+        if rest or found != (*shape[: spec.axis], blocks, *shape[spec.axis + 1 :]):
+            raise _block_error(shape, found, signature.arguments[number].type, spec, number)
+
+
+def _block_error(shape: tuple[int, ...], found: tuple[int, ...], type_: str, spec: TensorSpec, number: int) -> MxError:
+    """Return the error for a mantissa and a scale of these shapes that do not make blocks."""
+    actual = TensorSpec(shape, spec.element, spec.block_size, spec.scale_type, spec.axis)
+    problem = actual.error()
+    if problem is not None:
+        return MxError(f"argument {number} has shape {shape} for {type_}: {problem}")
+    return MxError(
+        f"argument {number} (scale) must have shape {actual.scale_shape} beside a mantissa of shape {shape} for"
+        f" {type_}, but has {found}"
+    )
 
 
 def check_scalar(slot: Slot, place: str, given: Any) -> Array:
@@ -302,13 +263,15 @@ def _shown(given: Any) -> str:
     return f"{type(given).__name__} {given!r}"
 
 
-def group(values: Sequence[Value], slots: Sequence[Any]) -> Iterator[Any]:
-    """Yield what a caller gets for each result: an MxArray for an mx tensor."""
+def group(values: Sequence[Value], slots: Sequence[Any]) -> list[Any]:
+    """Return what a caller gets for each result: an MxArray for an mx tensor."""
+    grouped: list[Any] = []
     position = 0
     for value in values:
-        parts = slots[position : position + len(value.slots)]
-        position += len(value.slots)
         if value.spec is None:
-            yield parts[0]
+            grouped.append(slots[position])
         else:
-            yield MxArray(parts[0], parts[1], value.spec.block_size, value.spec.axis, value.spec.element)
+            mantissa, scale = slots[position : position + 2]
+            grouped.append(MxArray(mantissa, scale, value.spec.block_size, value.spec.axis, value.spec.element))
+        position += len(value.slots)
+    return grouped

@@ -41,6 +41,7 @@ from typing import Any, Literal
 
 from mx_dialect import diagnostics, passes
 from mx_dialect._mlir import affine, arith, ir, linalg, memref, tensor
+from mx_dialect.schedule.attribute import ATTRIBUTE
 from mx_dialect.walk import operations
 
 
@@ -314,9 +315,11 @@ def _rewrite(op: Any, plan: _Plan) -> None:
 
 
 def _is_dividing_generic(op: Any) -> bool:
-    """Tell whether an operation is a linalg.generic with a floordiv in a map."""
-    return op.name == "linalg.generic" and any(
-        _divides(result) for attribute in op.attributes["indexing_maps"] for result in attribute.value.results
+    """Tell whether an operation is a linalg.generic without a schedule and with a floordiv in a map."""
+    return (
+        op.name == "linalg.generic"
+        and ATTRIBUTE not in op.attributes
+        and any(_divides(result) for attribute in op.attributes["indexing_maps"] for result in attribute.value.results)
     )
 
 

@@ -26,6 +26,7 @@ from typing import Any
 from mx_dialect import passes
 from mx_dialect._mlir import arith, ir, scf, tensor
 from mx_dialect.generics import slice_axis
+from mx_dialect.schedule.attribute import ATTRIBUTE
 from mx_dialect.transforms.structured import Structured, Unsuitable
 from mx_dialect.walk import operations
 
@@ -60,8 +61,10 @@ def _is_empty(value: Any) -> bool:
 def _rows(op: Any) -> int | None:
     """Return the extent of an operation's first loop, if by it, and no other way, it goes through the first axes.
 
-    None for an operation that is not like that, or that has several results.
+    None for an operation that is not like that, that has several results, or a schedule of its own.
     """
+    if ATTRIBUTE in op.attributes:
+        return None
     try:
         structured = Structured.of(op)
     except Unsuitable:

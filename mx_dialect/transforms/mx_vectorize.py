@@ -32,6 +32,7 @@ from typing import Any
 from mx_dialect import diagnostics, passes
 from mx_dialect._mlir import ir
 from mx_dialect.diagnostics import MxError
+from mx_dialect.schedule.attribute import ATTRIBUTE
 from mx_dialect.transforms.precompute import move_out
 from mx_dialect.transforms.structured import Structured, Unsuitable
 from mx_dialect.transforms.vector_plan import (
@@ -55,12 +56,13 @@ class Options:
 
 
 def _linalg_operations(root: Any) -> Iterator[Any]:
-    """Yield the linalg operations under `root`, without what is inside their bodies."""
+    """Yield the linalg operations under `root` that have no schedule, without what is inside their bodies."""
     for region in root.regions:
         for block in region:
             for op in block:
                 if op.operation.name.startswith("linalg."):
-                    yield op.operation
+                    if ATTRIBUTE not in op.operation.attributes:
+                        yield op.operation
                 else:
                     yield from _linalg_operations(op.operation)
 

@@ -1,0 +1,1 @@
+"""CPU schedules: from a contraction in linalg form to loops over vectors."""

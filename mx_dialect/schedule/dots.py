@@ -1,0 +1,291 @@
+"""The dots schedule: exact dot products of blocks of integers, both sides packed into panels, by AVX-512 VNNI.
+
+    for n in steps of NC, k in steps of KC:
+      pack rhs[k.., n..] as signed bytes, four along k a word, 16 columns a vector
+      for m in steps of MC:
+        pack lhs[m.., k..] as unsigned bytes, four along k a word
+        for each tile of rows and vectors of columns:
+          sum[rows][columns] in registers = the result so far
+          for each block:
+            dot[rows][columns] in registers, i32: += broadcast lhs word * rhs words
+            sum += dot * scale of the column * scale of the row         // both products exact, the sum rounds once
+
+The result is that of `block_dots.matmul_block_dots`, to the bit.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mx_dialect._mlir import arith, ir, scf, vector
+from mx_dialect.schedule.buffers import depth, extent, for_each_batch, output
+from mx_dialect.schedule.contraction import DYNAMIC, Contraction, divisor_of, reads_along
+from mx_dialect.schedule.dots_codes import IntegerSide, integer_side
+from mx_dialect.schedule.dots_packing import (
+    CODES,
+    LARGEST_DOT,
+    MAGIC_BITS,
+    LeftPacker,
+    LeftPanel,
+    RightPacker,
+    RightPanel,
+)
+from mx_dialect.schedule.emitter import (
+    Size,
+    add,
+    broadcast,
+    ceildiv,
+    f32,
+    first_lanes,
+    floordiv,
+    load,
+    load_vector,
+    loop,
+    minimum,
+    release,
+    scaled,
+    store_vector,
+    sub,
+    vector_type,
+)
+from mx_dialect.schedule.panel_packing import Part, not_negative
+from mx_dialect.schedule.registers import BYTES, LANES, align_stack, bitcast, byte_dots, i8, i32, prefetch, splat
+from mx_dialect.schedule.span import Division, Span, bounds
+
+_WORDS_AT_ONCE = 8
+_TILES_A_PART = 4
+_CLAMPED_SCALE = 2.0**100
+
+
+@dataclass(frozen=True)
+class DotsPlan:
+    """Sizes of the dots schedule: a register tile of `rows` x `vectors` of 16 columns, and cache blocks.
+
+    Block sizes count rows, columns and entries along k.
+    """
+
+    rows: int
+    vectors: int
+    block_m: int
+    block_n: int
+    block_k: int
+
+    @property
+    def columns(self) -> int:
+        return LANES * self.vectors
+
+
+def sides(contraction: Contraction) -> tuple[IntegerSide, IntegerSide] | str:
+    """Return both sides as integers, or why exact block dots do not apply to a contraction."""
+    left, right = integer_side(contraction, contraction.lhs), integer_side(contraction, contraction.rhs)
+    if left is None or right is None:
+        return "a side's elements are no integers of 8 bits times a power of two and a block's scale of 8 bits"
+    block = contraction.block
+    if block % CODES or (BYTES % block and block % BYTES):
+        return f"blocks of {block} do not fit vectors of {BYTES}"
+    if block * left.largest * right.largest > LARGEST_DOT:
+        return f"dot products of blocks of {block} may exceed {LARGEST_DOT}"
+    if any(divisor_of(r) not in (1, block) for side in (left, right) for r in side.code.input.map.results):
+        return "a side has one code for several places along k"
+    return left, right
+
+
+def refusal(contraction: Contraction, plan: DotsPlan) -> str | None:
+    """Return why the schedule does not apply to a contraction, or None."""
+    found = sides(contraction)
+    if isinstance(found, str):
+        return found
+    place = contraction.k[-1]
+    if not reads_along(contraction.lhs, place):
+        return "the left side's rows do not lie along k"
+    if not reads_along(contraction.rhs, place) and not reads_along(contraction.rhs, contraction.n):
+        return "the right side's rows lie neither along k nor along n"
+    if plan.block_k % max(contraction.block, BYTES) or plan.block_m % plan.rows or plan.block_n % plan.columns:
+        return f"block_k, block_m and block_n must be multiples of {BYTES} and the blocks, of rows, and of the columns"
+    return None
+
+
+def division(contraction: Contraction, plan: DotsPlan, parts: int) -> Division:
+    """Return how to divide the work in so many parts: by columns if they are many, else by rows."""
+    columns = contraction.extents[contraction.n]
+    if columns != DYNAMIC and columns >= _TILES_A_PART * parts * plan.columns:
+        return Division(contraction.n, plan.columns)
+    return Division(contraction.m, plan.rows)
+
+
+def emit(contraction: Contraction, plan: DotsPlan, span: Span | None = None) -> None:
+    """Replace a contraction on buffers, or a span of it, by the dots schedule."""
+    with ir.InsertionPoint(contraction.op), contraction.op.location:
+        _Dots(contraction, plan, span).emit()
+    contraction.op.erase()
+
+
+class _Dots:
+    def __init__(self, contraction: Contraction, plan: DotsPlan, span: Span | None):
+        self.c, self.plan = contraction, plan
+        self.m, self.n = extent(contraction, contraction.m), extent(contraction, contraction.n)
+        self.rows, self.columns = bounds(span, contraction.m, self.m), bounds(span, contraction.n, self.n)
+        self.k = depth(contraction)
+        self.out = output(contraction)
+
+    def emit(self) -> None:
+        if 0 in (self.k, self.m, self.n):
+            return
+        found = sides(self.c)
+        assert not isinstance(found, str)
+        left_side, right_side = found
+        plan, block = self.plan, self.c.block
+        block_k = min(plan.block_k, self.k) if isinstance(self.k, int) else plan.block_k
+        block_m = _up_to(plan.block_m, self.m, plan.rows)
+        block_n = _up_to(plan.block_n, self.n, plan.columns)
+        left = LeftPacker(self.c, left_side)
+        right = RightPacker(self.c, right_side, self.n, left_side.fraction_bits + right_side.fraction_bits)
+        left_panel = LeftPanel.allocate(block_m, block_k, block)
+        right_panel = RightPanel.allocate(block_n, block_k, block)
+        align_stack(self.c.op)
+
+        def matrix(batch: list[Any]) -> None:
+            def columns(n0: Any) -> list[Any]:
+                count = minimum(block_n, sub(self.columns[1], n0))
+
+                def along_k(k0: Any) -> list[Any]:
+                    part = Part(batch, n0, count, k0, minimum(block_k, sub(self.k, k0)))
+                    large = right.pack(part, right_panel)
+
+                    def rows(m0: Any) -> list[Any]:
+                        left_part = Part(batch, m0, minimum(block_m, sub(self.rows[1], m0)), k0, part.depth)
+                        tiles = scaled(ceildiv(left_part.count, plan.rows), plan.rows)
+                        left.pack(left_part, tiles, left_panel)
+                        _Tiles(self, left_part, part, left_panel, right_panel).emit(large)
+                        return []
+
+                    return loop(*self.rows, block_m, rows)
+
+                return loop(0, self.k, block_k, along_k)
+
+            loop(*self.columns, block_n, columns)
+
+        for_each_batch(self.c, matrix)
+        for buffer in (*left_panel.buffers(), *right_panel.buffers()):
+            release(buffer)
+
+
+def _up_to(size: int, extent_: Size, multiple: int) -> int:
+    return min(size, -(-extent_ // multiple) * multiple) if isinstance(extent_, int) else size
+
+
+class _Tiles:
+    """The register tiles of one block of rows, columns and depth."""
+
+    def __init__(self, dots: _Dots, left: Part, right: Part, left_panel: LeftPanel, right_panel: RightPanel):
+        self._plan, self._out, self._block = dots.plan, dots.out, dots.c.block
+        self._n, self._ragged = dots.n, not (isinstance(dots.m, int) and dots.m % dots.plan.rows == 0)
+        self._rows, self._vectors = range(dots.plan.rows), range(dots.plan.vectors)
+        self._left, self._right = left, right
+        self._left_panel, self._right_panel = left_panel, right_panel
+
+    def emit(self, large: Any) -> None:
+        """Build all tiles; `large` says that some scale of the right side is too large for the fast way."""
+        _either(large, lambda: self._all(_add_carefully), lambda: self._all(_add))
+
+    def _all(self, finish: Callable[..., Any]) -> None:
+        def columns(j: Any) -> list[Any]:
+            def rows(i: Any) -> list[Any]:
+                self._tile(i, j, finish)
+                return []
+
+            return loop(0, self._left.count, self._plan.rows, rows)
+
+        loop(0, ceildiv(self._right.count, self._plan.columns), 1, columns)
+
+    def _tile(self, i: Size, j: Size, finish: Callable[..., Any]) -> None:
+        n = scaled(j, self._plan.columns)
+        masks = self._masks(n)
+        # Rows beyond the last are the last again, and what is stored is the same again.
+        rows = [minimum(add(i, r), sub(self._left.count, 1)) if self._ragged else add(i, r) for r in self._rows]
+        places = {
+            (r, v): [
+                *self._left.batch,
+                add(self._left.first, rows[r]),
+                add(add(self._right.first, n), v * LANES),
+            ]
+            for r in self._rows
+            for v in self._vectors
+        }
+        sums = [load_vector(self._out, place, LANES, masks[v]) for (_, v), place in places.items()]
+        self._fetch(add(i, self._plan.rows), n)
+        blocks = floordiv(self._right.depth, self._block)
+        sums = loop(0, blocks, 1, lambda b, *totals: self._step(i, j, b, totals, finish), sums)
+        for ((_, v), place), total in zip(places.items(), sums, strict=True):
+            store_vector(total, self._out, place, masks[v])
+
+    def _fetch(self, i: Size, n: Size) -> None:
+        """Have the next tile of the result fetched, whose rows no processor foresees."""
+        for r in self._rows:
+            m = add(self._left.first, minimum(add(i, r), sub(self._left.count, 1)))
+            for v in self._vectors:
+                place = [*self._left.batch, m, add(add(self._right.first, n), v * LANES)]
+                prefetch(self._out, place)
+
+    def _masks(self, n: Size) -> list[Any]:
+        """Return the masks of a tile's vectors of columns, None if no tile is ragged."""
+        if isinstance(self._n, int) and self._n % self._plan.columns == 0:
+            return [None] * self._plan.vectors
+        rest = [not_negative(sub(self._right.count, add(n, v * LANES))) for v in self._vectors]
+        return [first_lanes(LANES, minimum(LANES, count)) for count in rest]
+
+    def _step(self, i: Size, j: Size, b: Size, totals: Sequence[Any], finish: Callable[..., Any]) -> list[Any]:
+        """Return the sums with the dot products of one block added."""
+        strips = [add(scaled(j, self._plan.vectors), v) for v in self._vectors]
+        panel = self._right_panel
+        starts = [load_vector(panel.starts, [s, b, 0], LANES) for s in strips]
+        words = self._block // CODES
+
+        def some(w: Any, *dots: Any) -> list[Any]:
+            values = iter(dots)
+            for u in range(min(words, _WORDS_AT_ONCE)):
+                word = add(scaled(b, words), add(w, u))
+                right = [bitcast(load_vector(panel.words, [s, word, 0], LANES), i8()) for s in strips]
+                left = [broadcast(load(self._left_panel.words, [add(i, r), word]), LANES) for r in self._rows]
+                values = iter([byte_dots(next(values), bitcast(x, i8()), y) for x in left for y in right])
+            return list(values)
+
+        dots = loop(0, words, _WORDS_AT_ONCE, some, [start for _ in self._rows for start in starts])
+        scales = [load_vector(panel.scales, [s, b, 0], LANES) for s in strips]
+        shifts = [load_vector(panel.shifts, [s, b, 0], LANES) for s in strips]
+        found: list[Any] = []
+        for r in self._rows:
+            scale = broadcast(load(self._left_panel.scales, [add(i, r), b]), LANES)
+            for v in self._vectors:
+                t = r * self._plan.vectors + v
+                found.append(finish(totals[t], dots[t], scale, scales[v], shifts[v]))
+        return found
+
+
+def _add(total: Any, dot: Any, row: Any, column: Any, shift: Any) -> Any:
+    """Return total + dot * row * column, rounded once, of a dot product that starts at MAGIC_BITS."""
+    product = vector.fma(bitcast(dot, f32()), column, shift)
+    return vector.fma(product, row, total)
+
+
+def _add_carefully(total: Any, dot: Any, row: Any, column: Any, _: Any) -> Any:
+    """Return the same where the scale of a column is so large that MAGIC times it overflows.
+
+    The smaller scale comes first, so that the product with it overflows only where the whole product does. Then it is
+    some smaller number, for which the whole product overflows as well.
+    """
+    exact = arith.sitofp(vector_type(LANES, f32()), arith.subi(dot, splat(MAGIC_BITS, LANES, i32())))
+    less = arith.cmpf(arith.CmpFPredicate.OLT, row, column)
+    smaller, larger = arith.select(less, row, column), arith.select(less, column, row)
+    limit = splat(_CLAMPED_SCALE, LANES, f32())
+    smaller = arith.select(arith.cmpf(arith.CmpFPredicate.OGT, smaller, limit), limit, smaller)
+    return vector.fma(arith.mulf(exact, smaller), larger, total)
+
+
+def _either(condition: Any, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
+    """Build one or the other, by a condition at run time."""
+    branch = scf.IfOp(condition, has_else=True)
+    for block, build in ((branch.then_block, then), (branch.else_block, otherwise)):
+        with ir.InsertionPoint(block):
+            build()
+            scf.yield_([])

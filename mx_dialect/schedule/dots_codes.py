@@ -1,0 +1,95 @@
+"""Sides of a contraction whose codes stand for small integers, so that dot products of blocks are exact.
+
+A side qualifies by its values, whatever its format is called: all 256 are integers of 8 bits times one power of two,
+and the scale of a block, again a table of 256 values, is a power of two.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mx_dialect._mlir import ir
+from mx_dialect.schedule.contraction import Contraction, Side, divisor_of, loop_of
+from mx_dialect.schedule.emitter import Size, load_vector
+from mx_dialect.schedule.registers import BYTES, bitcast, byte_constant, intrinsic
+from mx_dialect.schedule.side import ScaledCode, places_of, scaled_code
+from mx_dialect.schedule.tabulate import tabulate
+
+_MOST_FRACTION_BITS = 12
+_LOOKUP_ENTRIES = 64
+
+
+@dataclass(frozen=True)
+class IntegerSide:
+    """A side whose element of code c is integers[c] * 2^-fraction_bits, times the scale of its block."""
+
+    code: ScaledCode
+    integers: npt.NDArray[np.int8]
+    fraction_bits: int
+
+    @property
+    def largest(self) -> int:
+        """Return the largest magnitude of the integers."""
+        return int(np.abs(self.integers.astype(np.int32)).max())
+
+    @property
+    def is_code_itself(self) -> bool:
+        """Tell whether the integer of a code is the code, as in MXINT8."""
+        return bool((self.integers == np.arange(256, dtype=np.uint8).view(np.int8)).all())
+
+
+def integer_side(contraction: Contraction, side: Side) -> IntegerSide | None:
+    """Return a side as integers, or None if its values are not such, or no code of 8 bits and a scale."""
+    found = scaled_code(contraction, side)
+    if found is None:
+        return None
+    elements, scales = tabulate(found.code), tabulate(found.scale)
+    if elements is None or scales is None or not np.isfinite(elements).all() or not _are_powers_of_two(scales):
+        return None
+    for bits in range(_MOST_FRACTION_BITS + 1):
+        whole = np.ldexp(elements, bits)
+        if (whole == np.rint(whole)).all():
+            if np.abs(whole).max() > 128 or whole.max() > 127:
+                return None
+            integers = IntegerSide(found, whole.astype(np.int8), bits)
+            return integers if integers.is_code_itself or _repeats(integers.integers) else None
+    return None
+
+
+def _are_powers_of_two(scales: npt.NDArray[np.float32]) -> bool:
+    """Tell whether all scales are positive powers of two or NaN."""
+    numbers = scales[~np.isnan(scales)]
+    return bool(((np.frexp(numbers)[0] == 0.5) & np.isfinite(numbers)).all())
+
+
+def _repeats(integers: npt.NDArray[np.int8]) -> bool:
+    """Tell whether the upper two bits of a code do not matter, so that a register holds the table."""
+    return bool((integers.reshape(-1, _LOOKUP_ENTRIES) == integers[:_LOOKUP_ENTRIES]).all())
+
+
+class CodeReader:
+    """Reads neighbouring codes of a side along its last axis as signed integers of 8 bits, 64 at once."""
+
+    def __init__(self, contraction: Contraction, side: IntegerSide):
+        self._input = side.code.input
+        self._buffer = contraction.op.operands[self._input.number]
+        self._table = None if side.is_code_itself else byte_constant(side.integers[:_LOOKUP_ENTRIES])
+
+    def along(self) -> int | None:
+        """Return the loop along which neighbours are neighbours in memory."""
+        last = self._input.last()
+        return loop_of(last) if last is not None and divisor_of(last) == 1 else None
+
+    def read(self, loops: Sequence[Size], count: int = BYTES, mask: Any = None) -> Any:
+        """Return `count` codes at `loops` as they are, i8; with a mask, zeros where it is not set."""
+        codes = load_vector(self._buffer, places_of(self._input, loops), count, mask)
+        return bitcast(codes, ir.IntegerType.get_signless(8))
+
+    def integers(self, codes: Any) -> Any:
+        """Return the integers of a vector of 64 codes."""
+        if self._table is None:
+            return codes
+        return intrinsic("llvm.x86.avx512.permvar.qi.512", codes.type, self._table, codes)

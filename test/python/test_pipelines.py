@@ -201,7 +201,8 @@ def test_code_size_does_not_grow_with_the_shape():
         driver.run_pipeline(module, VECTORS)
         return str(module).count("\n")
 
-    assert lines(2048) <= 1.1 * lines(128)
+    # From where on every loop over blocks runs more than once.
+    assert lines(4096) <= 1.1 * lines(1024)
 
 
 # --- conversions ---

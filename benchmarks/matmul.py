@@ -104,7 +104,7 @@ def _require_right(case: Case, given: Operands, result: Any) -> None:
     bound = (case.shape.k + 2) * 2.0**-23 * (np.abs(a) @ np.abs(b))
     worst = float(np.max(np.abs(result[rows] - a @ b) - bound))
     if not worst <= 0:
-        raise MxError(f"{case.shape} {case.formats}: the result is wrong, by {worst:.3g} more than rounding may be")
+        raise MxError(f"the result is wrong, by {worst:.3g} more than rounding may be")
 
 
 def _ours(case: Case, given: Operands, *, quantizes_b: bool) -> tuple[Callable[[], object], dict[str, float]]:
@@ -152,19 +152,23 @@ def measure(case: Case, given: Operands, tools: tuple[competitors.Tool, ...], se
 def run(settings: Settings, progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     """Return all results as JSON would hold them; `progress` is called with each case as it is done.
 
-    Raises:
-        MxError: a result is wrong.
+    A case that does not compile, or whose result is wrong, is among the failures, and the others run.
     """
     start = time.perf_counter()
     peaks = {str(n): machine.peaks(n, settings.peak_seconds, settings.memory_bytes) for n in settings.threads}
     tools = competitors.tools()
     cases: list[dict[str, Any]] = []
+    failures: list[str] = []
     for formats in settings.formats:
         for shape in settings.shapes:
             given = operands(shape, formats)
             memory_bytes = settings.memory_bytes if shape.memory else 0
             for threads in settings.threads:
-                cases.append(measure(Case(shape, formats, threads, memory_bytes), given, tools, settings))
+                try:
+                    cases.append(measure(Case(shape, formats, threads, memory_bytes), given, tools, settings))
+                except MxError as error:
+                    failures.append(f"{formats} {shape}, threads {threads}: {error}")
+                    continue
                 progress(cases[-1])
     return {
         "machine": machine.describe(),
@@ -173,6 +177,7 @@ def run(settings: Settings, progress: Callable[[dict[str, Any]], None]) -> dict[
         "peaks": peaks,
         "latency": _latency(cases),
         "cases": cases,
+        "failures": failures,
     }
 
 
@@ -183,6 +188,8 @@ def _described(settings: Settings) -> dict[str, Any]:
 
 def _latency(cases: list[dict[str, Any]]) -> dict[str, float]:
     """Return the median and the longest compilation, and the time of a call of the smallest product."""
+    if not cases:
+        return {}
     compilations = [case["compile_seconds"] for case in cases]
     smallest = min(cases, key=lambda case: case["operations"])
     return {
@@ -249,7 +256,7 @@ def main(arguments: list[str] | None = None) -> int:
                 results = json.load(file)
         else:
             results = run(_settings(options), _show_progress)
-    # MxError is a ValueError: a result was wrong, or matplotlib is missing.
+    # MxError is a ValueError: matplotlib is missing.
     except MxError as error:
         print(f"benchmarks.matmul: {error}", file=sys.stderr)
         return 1
@@ -257,7 +264,9 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(str(error))
     _write(options, results)
     draw(results)
-    return 0
+    for failure in results["failures"]:
+        print(f"benchmarks.matmul: {failure}", file=sys.stderr)
+    return 1 if results["failures"] else 0
 
 
 def _require_folder(path: str | None) -> None:

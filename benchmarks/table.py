@@ -61,6 +61,8 @@ def _machine(results: dict[str, Any]) -> list[str]:
             f"{threads} thread{'s' if threads != '1' else ''}: {_number(peak['fma_gflops'])} GFLOP/s of f32, reads"
             f" {_number(peak['l2_gbytes'])} GB/s from L2 and {_number(peak['memory_gbytes'])} GB/s from memory"
         )
+    if not latency:
+        return lines
     lines.append(
         f"compilation {_number(1e3 * latency['compile_seconds_median'])} ms (median), at most"
         f" {_number(1e3 * latency['compile_seconds_longest'])} ms; a call of the smallest product"

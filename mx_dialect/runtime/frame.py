@@ -63,7 +63,7 @@ class Frame:
         static = [extent for extent in shape if extent is not None]
         if len(static) < len(shape):
             return at, True, True
-        self._words[at + _POINTERS : at + _POINTERS + 2 * len(static)] = sizes_and_strides(static)
+        self._words[at + _POINTERS : at + _POINTERS + 2 * len(static)] = sizes_and_strides(tuple(static))
         return at, True, False
 
     def _reserve(self, count: int) -> int:

@@ -53,7 +53,8 @@ def is_native(array: Array) -> bool:
     return bool(flags.c_contiguous and flags.aligned and array.dtype.isnative)
 
 
-def sizes_and_strides(shape: Sequence[int]) -> list[int]:
+@functools.lru_cache(maxsize=1024)
+def sizes_and_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the sizes and strides, in elements, of a contiguous array of this shape.
 
     numpy leaves the strides of an axis with fewer than two elements undefined; these are defined.
@@ -63,7 +64,7 @@ def sizes_and_strides(shape: Sequence[int]) -> list[int]:
     for extent in reversed(shape):
         strides.append(stride)
         stride *= extent
-    return [*shape, *reversed(strides)]
+    return (*shape, *reversed(strides))
 
 
 def _load_free() -> Any:

@@ -5,6 +5,7 @@ scaled, the scale read through `k floordiv block`. k is one loop, or two, the bl
 `--mx-expand-k` leaves them.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -229,7 +230,7 @@ def _extents(op: Any, count: int) -> tuple[int, ...] | None:
 
 
 def _block(sides: Sequence[Any], reductions: tuple[int, ...], extents: Sequence[int] | None) -> int | None:
-    """Return how many entries along k share whatever is not read for each, None if k is not made of such blocks."""
+    """Return how many entries along k share whatever is not read for each, None if that is not known."""
     if extents is None:
         return None
     divisors = {
@@ -242,13 +243,8 @@ def _block(sides: Sequence[Any], reductions: tuple[int, ...], extents: Sequence[
     if len(reductions) == 2:
         return None if divisors else extents[reductions[1]]
     extent = extents[reductions[0]]
-    block = min(divisors) if divisors else _DEFAULT_BLOCK
-    if any(d % block for d in divisors):
-        return None
-    if not divisors:
-        while extent != DYNAMIC and extent % block:
-            block //= 2
-    return block
+    # An extent that is not known may end inside a block.
+    return None if extent == DYNAMIC else math.gcd(extent or _DEFAULT_BLOCK, *(divisors or (_DEFAULT_BLOCK,)))
 
 
 def is_on_buffers(contraction: Contraction) -> bool:

@@ -1,12 +1,16 @@
 """`python -m benchmarks.matmul`: what it prints and writes, not how long anything took."""
 
+import importlib
 import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+import mx_dialect
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-m", "benchmarks.matmul")
@@ -29,9 +33,10 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
 
 def test_json_has_the_figures_of_every_case(quick: tuple[str, Path]):
     results: dict[str, Any] = json.loads(quick[1].read_text())
-    assert set(results) == {"machine", "settings", "seconds_in_all", "peaks", "latency", "cases"}
+    assert set(results) == {"machine", "settings", "seconds_in_all", "peaks", "latency", "cases", "failures"}
     assert set(results["peaks"]["1"]) == {"fma_gflops", "memory_gbytes", "l2_gbytes"}
     assert all(value > 0 for value in (*results["peaks"]["1"].values(), *results["latency"].values()))
+    assert results["failures"] == []
     cases = {(case["formats"], case["shape"]): case for case in results["cases"]}
     assert set(cases) == {(f, s) for f in ("f8E4M3FN", "i8:i8") for s in ("32x64x64", "33x64x1@memory")}
     for (formats, shape), case in cases.items():
@@ -58,6 +63,33 @@ def test_tables(quick: tuple[str, Path]):
     assert markdown.count("| 32x64x64 |") == 2
     tables = [line for line in markdown.splitlines() if line.startswith("|")]
     assert all(line.count("|") == tables[0].count("|") for line in tables[:4])
+
+
+def test_a_failure_is_reported_and_ends_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.syspath_prepend(ROOT)
+    monkeypatch.setenv("MX_CACHE", "0")
+    matmul = importlib.import_module("benchmarks.matmul")
+
+    def fail(case: Any, *_: Any) -> dict[str, Any]:
+        raise mx_dialect.MxError(f"no {case.shape}")
+
+    monkeypatch.setattr(matmul, "measure", fail)
+    assert matmul.main([*QUICK, "--formats", "f8E4M3FN"]) == 1
+    errors = capsys.readouterr().err
+    assert "f8E4M3FN 32x64x64, threads 1: no 32x64x64" in errors
+    assert "f8E4M3FN 33x64x1@memory, threads 1: no 33x64x1@memory" in errors
+
+
+def test_a_wrong_result_is_a_failure(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(ROOT)
+    matmul, cases = (importlib.import_module(f"benchmarks.{name}") for name in ("matmul", "cases"))
+    shape, formats = cases.Shape(33, 64, 2), cases.Formats("f8E4M3FN")
+    case, given = matmul.Case(shape, formats, 1, 0), cases.operands(shape, formats)
+    right = given.a_values @ given.b_values
+    matmul._require_right(case, given, right)
+    for wrong in (right + 1e-3, right * np.nan):
+        with pytest.raises(mx_dialect.MxError, match="the result is wrong"):
+            matmul._require_right(case, given, wrong)
 
 
 def test_roofline(quick: tuple[str, Path], tmp_path: Path):

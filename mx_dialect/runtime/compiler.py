@@ -23,6 +23,7 @@ from mx_dialect.diagnostics import Collector, Diagnostic, MxError, collecting, e
 from mx_dialect.lowering.block_matmul import SCALE_PRODUCTS
 from mx_dialect.runtime.in_place import updated_arguments
 from mx_dialect.runtime.kernel import Interface, Kernel
+from mx_dialect.runtime.level_checks import require_value_level
 from mx_dialect.runtime.machine_checks import insert_machine_checks
 from mx_dialect.runtime.shape_checks import insert_checks
 from mx_dialect.runtime.signature import of_function
@@ -145,6 +146,7 @@ def _compile(source: str | bytes, entry: str | None, pipeline: str, opt_level: i
     module = api.parse(source, context=context)
     function = _entry(module, entry)
     _isolate(module, function)
+    require_value_level(module)
     signature = of_function(function)
     checks = insert_checks(function, signature)
     updated = updated_arguments(function, signature)

@@ -1,9 +1,29 @@
 """The `mx` dialect object and the one call that loads it into a context."""
 
+import importlib
 import sys
 from typing import Any
 
 from mx_dialect._mlir import announce_dialect, ext, ir
+
+# The modules whose operations and types attach themselves to the dialect.
+_DEFINITIONS = (
+    "neuron_expert_ops",
+    "neuron_load_ops",
+    "neuron_matmul_ops",
+    "neuron_ops",
+    "neuron_qkv_ops",
+    "neuron_types",
+    "ops",
+    "shape_ops",
+    "storage_ops",
+    "submit_ops",
+    "tile_matmul_ops",
+    "tile_memory_ops",
+    "tile_ops",
+    "tile_types",
+    "types",
+)
 
 
 class Mx(ext.Dialect, name="mx"):
@@ -11,24 +31,9 @@ class Mx(ext.Dialect, name="mx"):
 
 
 def define() -> None:
-    """Import the modules whose operations and types attach themselves to the dialect."""
-    from mx_dialect import (  # noqa: F401  # pyright: ignore[reportUnusedImport]
-        neuron_expert_ops,
-        neuron_load_ops,
-        neuron_matmul_ops,
-        neuron_ops,
-        neuron_qkv_ops,
-        neuron_types,
-        ops,
-        shape_ops,
-        storage_ops,
-        submit_ops,
-        tile_matmul_ops,
-        tile_memory_ops,
-        tile_ops,
-        tile_types,
-        types,
-    )
+    """Import the modules that define the dialect's operations and types."""
+    for name in _DEFINITIONS:
+        importlib.import_module(f"mx_dialect.{name}")
 
 
 def load(context: Any | None = None) -> ir.Context:

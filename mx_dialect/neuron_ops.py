@@ -203,7 +203,10 @@ def _require_elements(source: Any, type_: X4Type) -> None:
 
 
 def _require_containers(extent: int, what: str) -> None:
-    require(extent > 0 and extent % LANES == 0, f"{what}, {extent}, must be a multiple of {LANES}, a container's lanes")
+    require(
+        extent > 0 and extent % LANES == 0,
+        f"{what}, {extent}, must be a positive multiple of {LANES}, a container's lanes",
+    )
 
 
 def view_cast(input: Any, target: Any = None, *, loc: Any = None, ip: Any = None) -> Any:

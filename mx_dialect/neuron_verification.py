@@ -112,7 +112,7 @@ def index_value(value: Any, role: str) -> None:
 def require_partitions(partitions: int, role: str) -> None:
     """Require a number of partitions that whole scales cover."""
     fits = 0 < partitions <= PARTITIONS and partitions % PARTITIONS_PER_SCALE == 0
-    rule = f"a multiple of {PARTITIONS_PER_SCALE}, at most {PARTITIONS}"
+    rule = f"a positive multiple of {PARTITIONS_PER_SCALE}, at most {PARTITIONS}"
     require(fits, f"the partitions of {role}, axis 0, must be {rule}, but there are {partitions}")
 
 

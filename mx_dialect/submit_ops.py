@@ -5,10 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mx_dialect._mlir import ext, ir
-from mx_dialect.diagnostics import MxError
+from mx_dialect.diagnostics import MxError, error_at
 from mx_dialect.dialect import Mx
 from mx_dialect.tile_types import TaskType
 from mx_dialect.verification import require, verifier
+from mx_dialect.walk import is_function, operations
 
 KERNEL = "mx.kernel"
 """The attribute of a func.func that runs on the engine."""
@@ -21,9 +22,24 @@ _FLAGS = ("sync_start", "sync_end")
 
 
 def is_kernel(op: Any) -> bool:
-    """Tell whether an operation is a function that runs on the engine."""
-    attribute = op.attributes.get(KERNEL) if op.name == "func.func" else None
-    return isinstance(attribute, ir.StringAttr) and attribute.value in KERNEL_KINDS
+    """Tell whether an operation is a function that runs on the engine.
+
+    Raises:
+        MxError: the attribute of a function is not a kind of kernel. Misspelt, it must not pass for none.
+    """
+    attribute = op.attributes.get(KERNEL) if is_function(op) else None
+    if attribute is None:
+        return False
+    if not isinstance(attribute, ir.StringAttr) or attribute.value not in KERNEL_KINDS:
+        kinds = " or ".join(f'"{kind}"' for kind in KERNEL_KINDS)
+        raise error_at(op, f"'func.func' op has {KERNEL} = {attribute}, which is no kind of kernel; expected {kinds}")
+    return True
+
+
+def kernels(root: Any) -> list[Any]:
+    """Return the functions under an operation that run on the engine, as `is_kernel` tells, outer ones first."""
+    # Not `is_kernel` in the walk: what is raised there does not come out as it is.
+    return [op for op in operations(root, is_function, outer_first=True) if is_kernel(op)]
 
 
 class _Slots(Mx.Operation):

@@ -83,8 +83,8 @@ class TileLoadOp(Mx.Operation, name="tile_load"):
 
     `mx.tile_load %tensor[offsets] [window] [valid] {target = "mat"}`: the window has the tile's shape, and of it the
     valid part is read, all of it without the third list. `target` names the memory the engine loads into, mat or vec;
-    without it, it is not decided yet. A view of scales in blocked shape is loaded by boxes: the window is
-    [1, X / 16, G / 2, 16, 2] for a tile of [X, G] or [G, X].
+    without it, that is the tile's, or not decided yet. A view of scales in blocked shape is loaded by boxes: the window
+    is [1, X / 16, G / 2, 16, 2] for a tile of [X, G] or [G, X].
 
     | value          | type                                                                    |
     |----------------|-------------------------------------------------------------------------|
@@ -97,7 +97,8 @@ class TileLoadOp(Mx.Operation, name="tile_load"):
     Effects: reads global memory, writes the tile's buffer.
 
     Errors: lists of another length than the source's rank, a static part that is not inside the tensor, a tile that
-    does not fit window and valid shape, a target other than mat and vec or than the tile's memory space.
+    does not fit window and valid shape, a target other than mat and vec or than the tile's memory space, a tile in
+    another memory. (Scales may name any memory here; `--mx-block-scale-views` refuses all but mat.)
 
     ```mlir
     func.func @load(%x: tensor<64x128xf8E4M3FN>, %m: index, %rows: index) -> !mx.tile<16x64xf8E4M3FN, mat, valid = ?x64> {
@@ -232,12 +233,12 @@ def _require_layout(type_: Any, role: str) -> None:
 
 def _verify_target(op: Any, spec: TileSpec) -> None:
     attribute = op.operation.attributes.get("target")
-    if attribute is None:
-        return
     # Which of all memories scales may be loaded into is for `--mx-block-scale-views` to say.
     targets = _LOAD_TARGETS if layout_of(op.source.type) is None else MEMORY_SPACES
-    require_one_of(attribute, "target", targets)
-    require_space(spec, "result", attribute.value, UNDECIDED)
+    if attribute is not None:
+        require_one_of(attribute, "target", targets)
+        targets = (attribute.value,)
+    require_space(spec, "result", *targets, UNDECIDED)
 
 
 def _verify_blocked_load(

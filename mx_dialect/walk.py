@@ -33,6 +33,11 @@ def defining(value: Any, op_class: type) -> Any | None:
     return view if isinstance(view, op_class) else None
 
 
+def is_function(op: Any) -> bool:
+    """Tell whether an operation is a func.func."""
+    return op.operation.name == "func.func"
+
+
 def in_scopes(root: Any, opens: Callable[[Any], bool]) -> Iterator[tuple[Any, Any]]:
     """Yield (scope, operation) for each operation under `root`, in program order.
 

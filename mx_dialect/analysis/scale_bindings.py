@@ -96,7 +96,9 @@ def _flow(function: Any) -> Iterator[Any]:
             yield owner
             continue
         yield op
-        pending.extend((op, iter(block)) for block in reversed(_blocks(op)))
+        # A function within another does not run where it stands.
+        if op.operation.name != "func.func":
+            pending.extend((op, iter(block)) for block in reversed(_blocks(op)))
 
 
 def _blocks(op: Any) -> list[Any]:

@@ -18,6 +18,7 @@ from mx_dialect.asm.table import Arity
 
 # ShapedType::kDynamic, the number that stands for an operand.
 DYNAMIC = -(2**63)
+_LARGEST = 2**63 - 1
 
 
 class IndexLists(NamedTuple):
@@ -72,7 +73,10 @@ def _entries(text: str, position: int, what: str) -> tuple[list[str], int]:
             suffix = following.text if following.text[:1] == "#" else ""
             entries.append(token.text + suffix)
             position = following.end if suffix else token.end
-        elif token.kind == "number" and token.text.isdecimal() and len(token.text) < 19:
+        elif token.kind == "number" and token.text.isdecimal():
+            # Python refuses to read numbers of thousands of digits.
+            if len(token.text) > len(str(_LARGEST)) or int(token.text) > _LARGEST:
+                raise Unreadable(start, f"expected a number that fits in 64 bits in the {what}")
             entries.append(sign + token.text)
             position = token.end
         else:

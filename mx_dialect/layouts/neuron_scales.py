@@ -8,6 +8,8 @@ quadrant. With P <= 32 there is one quadrant, and the dense scales are a tile as
 The index formulas take integers, numpy arrays of them and MLIR's affine expressions alike.
 """
 
+import operator
+
 import numpy as np
 import numpy.typing as npt
 
@@ -147,9 +149,14 @@ def expert_index(expert: int, scale_rows: int, quadrants: int, remaining: int = 
     at partition p, counted through all experts, or -1 if p is a hole.
 
     Raises:
-        MxError: a negative number, more than 3 remaining rows, more than 4 quadrants with theirs, more rows than an
-            expert has, or rows that int32 cannot number.
+        MxError: a negative number or one that is no integer, more than 3 remaining rows, more than 4 quadrants with
+            theirs, more rows than an expert has, or rows that int32 cannot number.
     """
+    try:
+        # Python's integers, which do not overflow as numpy's do.
+        expert, scale_rows, quadrants, remaining = map(operator.index, (expert, scale_rows, quadrants, remaining))
+    except TypeError as error:
+        raise MxError(f"an index vector is made of integers: {error}") from None
     rows = _wanted_rows(scale_rows, quadrants, remaining)
     if expert < 0 or expert_row(expert, scale_rows, scale_rows) > np.iinfo(np.int32).max:
         raise MxError(f"expert {expert} with {scale_rows} scale rows is not in the range of int32 row numbers")

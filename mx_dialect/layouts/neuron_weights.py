@@ -20,7 +20,17 @@ from typing import Any
 import numpy as np
 
 from mx_dialect.diagnostics import MxError
-from mx_dialect.layouts.neuron import LANES, Array, Codes, Index, is_container, pack_x4, quotient, unpack_x4
+from mx_dialect.layouts.neuron import (
+    LANES,
+    Array,
+    Codes,
+    Index,
+    container_element,
+    is_container,
+    pack_x4,
+    quotient,
+    unpack_x4,
+)
 from mx_dialect.layouts.neuron_scales import BLOCK_SIZE, PARTITIONS, PARTITIONS_PER_SCALE, SCALE_ROWS, scale_codes
 
 TILE = PARTITIONS * LANES
@@ -95,7 +105,8 @@ def pack_gate_up(gate: Array, up: Array, element_type: str | None = None) -> Arr
     A weight has a dtype of ml_dtypes, or is uint8, codes of `element_type`; or it is containers [E, H/4, I] already.
 
     Raises:
-        MxError: other dtypes, element types that differ, shapes that differ, and the rules of H and I.
+        MxError: other dtypes, element types that differ or have another width than the containers, shapes that differ,
+            and the rules of H and I.
     """
     if gate.dtype != up.dtype:
         raise MxError(f"gate and up weights must have one element type, not {gate.dtype} and {up.dtype}")
@@ -227,8 +238,10 @@ def _elements(weight: Array) -> int:
 
 
 def _containers(weight: Array, element_type: str | None) -> Array:
-    """Return a weight [E, K, N] as containers [E, K/4, N]."""
-    return weight if is_container(weight.dtype) else pack_x4(weight, element_type, axis=1)
+    """Return a weight [E, K, N] as containers [E, K/4, N]. Of containers an element type has to have their width."""
+    if container_element(weight.dtype, element_type) is not None:
+        return weight
+    return pack_x4(weight, element_type, axis=1)
 
 
 def _to_partitions(rows: Array, partitions: int) -> Array:

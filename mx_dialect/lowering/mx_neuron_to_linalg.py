@@ -28,8 +28,12 @@ from mx_dialect.neuron_qkv_ops import LoadQkvDenseOp, LoadQkvOp
 from mx_dialect.passes import NoOptions, Pass, register_pass
 from mx_dialect.walk import operations
 
-_PATHS = (LoadGateUpOp, LoadDownOp, LoadQkvOp, LoadQkvDenseOp)
 _PATTERNS = (*neuron_containers.PATTERNS, *neuron_scales.PATTERNS, *neuron_matmul.PATTERNS)
+
+LOAD_PATHS = frozenset(op.OPERATION_NAME for op in (LoadGateUpOp, LoadDownOp, LoadQkvOp, LoadQkvDenseOp))
+"""The operations that mx-neuron-expand-load expands before this pass."""
+LOWERED = frozenset(op.OPERATION_NAME for op, _ in _PATTERNS)
+"""The operations that this pass lowers."""
 
 
 def run(root: ir.Operation, options: NoOptions) -> None:
@@ -55,13 +59,12 @@ def run(root: ir.Operation, options: NoOptions) -> None:
 
 def _concerns(root: ir.Operation) -> bool:
     """Tell whether there is anything to lower: unsigned integers of other programs stay what they are."""
-    names = {op_class.OPERATION_NAME for op_class in (*_PATHS, *(op_class for op_class, _ in _PATTERNS))}
+    names = LOAD_PATHS | LOWERED
     return bool(operations(root, lambda op: op.name in names or neuron_signless.has_containers(op)))
 
 
 def _require_expanded(root: ir.Operation) -> None:
-    names = {op_class.OPERATION_NAME for op_class in _PATHS}
-    left = operations(root, lambda op: op.name in names)
+    left = operations(root, lambda op: op.name in LOAD_PATHS)
     if left:
         message = "op is a load path; run --mx-neuron-expand-load first"
         raise MxError.of(*(at(op, "error", f"'{op.name}' {message}") for op in left))

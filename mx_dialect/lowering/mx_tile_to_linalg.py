@@ -23,8 +23,10 @@ becomes
       }
 
 A store gives a tensor with a slice inserted. Bindings and moves are the tiles themselves, tasks are constants, and a
-submit is a loop that calls the function for one block after the other. Operations of the value level may stand beside
-those of the tile level; `mx-to-linalg` lowers them, before or after.
+submit is a loop that calls the function for one block after the other. Where offsets or valid extents are known only at
+run time, asserts refuse what leaves a tensor. Of scales whose valid shape is open, a load of boxes gives all that its
+window has in the tensor, of which a matmul takes as many as its data need. Operations of the value level may stand
+beside those of the tile level; `mx-to-linalg` lowers them, before or after.
 """
 
 from collections.abc import Callable, Mapping

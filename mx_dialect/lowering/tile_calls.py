@@ -16,6 +16,7 @@ from mx_dialect.lowering.slices import index
 from mx_dialect.lowering.tile_boundaries import Emitter
 from mx_dialect.walk import in_scopes
 
+_CALLS = ("func.call", "mx.submit")
 _BLOCK_NUMBERS = ("mx.block_idx", "mx.block_num")
 
 
@@ -34,16 +35,17 @@ class Calls:
         asking: list[Any] = []
         constants: list[Any] = []
         for function, op in in_scopes(root, lambda op: op.name == "func.func"):
-            callee = self._sites.callee(op)
-            if callee is not None:
+            if op.name in _CALLS:
+                callee = self._sites.callee(op)
                 called.add(callee)
-            if op.name == "func.call":
-                callers.setdefault(callee, []).append(function)
+                if op.name == "func.call":
+                    callers.setdefault(callee, []).append(function)
             elif op.name in _BLOCK_NUMBERS:
                 asking.append(function)
             elif op.name == "func.constant":
                 constants.append(op)
-            elif op.name != "mx.submit":
+                continue
+            else:
                 continue
             self._function_of[op] = function
         self.numbered = _reaching(asking, callers) & called

@@ -102,9 +102,11 @@ def _require_whole_boxes(op: Any) -> None:
     """Refuse offsets into boxes: the first, fourth and fifth offset of a view in blocked shape are 0."""
     offsets = list(op.static_offsets)
     if any((offsets[0], *offsets[3:])):
+        spelled = ", ".join("?" if n == _DYNAMIC else str(n) for n in offsets)
         raise error_at(
             op,
-            f"'mx.tile_load' op loads whole boxes, but has offsets {offsets} into a box; expected [0, box, box, 0, 0]",
+            f"'mx.tile_load' op loads whole boxes, but has offsets [{spelled}] into a box;"
+            " expected [0, box, box, 0, 0]",
         )
 
 

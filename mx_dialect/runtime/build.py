@@ -25,6 +25,7 @@ from mx_dialect.runtime.compiler import TAIL, Request
 from mx_dialect.runtime.function_signature import of_function
 from mx_dialect.runtime.in_place import updated_arguments
 from mx_dialect.runtime.kernel import Interface, Kernel
+from mx_dialect.runtime.level_checks import require_value_level
 from mx_dialect.runtime.machine_checks import insert_machine_checks
 from mx_dialect.runtime.shape_checks import insert_checks
 from mx_dialect.transforms.mx_assert_to_status import ASSERTS, STATUS_ARGUMENT
@@ -86,6 +87,7 @@ def build(request: Request) -> Built:
     module = api.parse(request.source, context=context)
     function = _entry(module, request.entry)
     _isolate(module, function)
+    require_value_level(module)
     signature = of_function(function)
     checks = insert_checks(function, signature)
     updated = updated_arguments(function, signature)

@@ -40,7 +40,7 @@ from mx_dialect.tile_memory_ops import TensorViewOp, TileLoadOp, TileStoreOp
 from mx_dialect.transforms.blocked_loads import BlockedLoad, plan
 from mx_dialect.transforms.blocked_views import BLOCKED, blocked_view
 from mx_dialect.transforms.scale_view_types import Refusal, Retyping, defined_values
-from mx_dialect.walk import in_scopes
+from mx_dialect.walk import in_scopes, is_function
 
 _LOAD, _STORE, _VIEW = (op.OPERATION_NAME for op in (TileLoadOp, TileStoreOp, TensorViewOp))
 _TAKES_VIEWS = TRANSPARENT | {SubmitOp.OPERATION_NAME, _LOAD, _VIEW}
@@ -58,7 +58,7 @@ class _Program:
         self._retyped: list[Any] = []
         self._loads: list[BlockedLoad] = []
         self._views: list[Any] = []
-        for function, op in in_scopes(root, _is_function):
+        for function, op in in_scopes(root, is_function):
             self.errors += self._errors(op, function)
 
     def rewrite(self) -> None:
@@ -87,7 +87,7 @@ class _Program:
             self._require_same_form(op, function)
         if function is not None and BLOCKED in function.attributes:
             return
-        if _is_function(op):
+        if is_function(op):
             self._functions.append(op)
         new_types = [*defined, *self._types.of_attributes(op)]
         _require_types(op, new_types, function)
@@ -116,10 +116,6 @@ class _Program:
             f"'{call.name}' op passes a view of scales between a function with {BLOCKED} and one without; give it to"
             " both, with their views in blocked shape, or to neither",
         )
-
-
-def _is_function(op: Any) -> bool:
-    return op.name == "func.func"
 
 
 def _emit_view(old: Any) -> None:

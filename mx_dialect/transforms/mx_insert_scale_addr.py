@@ -29,19 +29,18 @@ undone it:
 Bindings in the input are such operations too: a run after another adds a second layer.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from mx_dialect._mlir import ir
 from mx_dialect.diagnostics import error_at
 from mx_dialect.passes import Pass, option, register_pass
-from mx_dialect.submit_ops import is_kernel
+from mx_dialect.submit_ops import kernels
 from mx_dialect.tile_matmul_ops import MATMULS, TgetScaleAddrOp
 from mx_dialect.tile_slots import SLOTS
 from mx_dialect.tile_spec import UNDECIDED
 from mx_dialect.tile_types import TileType
-from mx_dialect.walk import operations
+from mx_dialect.walk import in_scopes, is_function
 
 _LEFT = frozenset({"left", "left_scale"})
 _RIGHT = frozenset({"right", "right_scale"})
@@ -106,10 +105,11 @@ def _is_in(type_: Any, side: frozenset[str]) -> bool:
     return "!mx.tile<" in str(type_)
 
 
-def _blocks(kernel: Any) -> Iterator[Any]:
-    for op in operations(kernel, lambda op: len(op.regions) > 0):
-        for region in op.regions:
-            yield from region
+def _blocks(root: Any) -> list[Any]:
+    """Return the blocks of kernels; a function within another counts by itself."""
+    marked = set(kernels(root))
+    inside = [op for function, op in in_scopes(root, is_function) if function in marked]
+    return [block for op in inside for region in op.regions for block in region]
 
 
 def _require_spaces(op: Any) -> None:
@@ -127,18 +127,18 @@ def run(root: Any, options: Options) -> None:
     """Bind the scales of every matmul in the kernel functions under `root`, in place.
 
     Raises:
-        MxError: an operand of a matmul does not lie in the memory that its slot demands.
+        MxError: an operand of a matmul does not lie in the memory that its slot demands; a function is marked as no
+            kind of kernel.
     """
     with root.context:
-        for kernel in operations(root, is_kernel):
-            for block in _blocks(kernel):
-                bindings = _Bindings(options.reuse)
-                for view in list(block):
-                    if not isinstance(view, MATMULS):
-                        bindings.pass_by(view.operation)
-                        continue
-                    _require_spaces(view.operation)
-                    bindings.bind(view.operation)
+        for block in _blocks(root):
+            bindings = _Bindings(options.reuse)
+            for view in list(block):
+                if not isinstance(view, MATMULS):
+                    bindings.pass_by(view.operation)
+                    continue
+                _require_spaces(view.operation)
+                bindings.bind(view.operation)
 
 
 PASS = register_pass(

@@ -22,6 +22,8 @@ from mx_dialect.tile_types import LayoutAttr, layout_of
 from mx_dialect.transforms.scale_view_types import Refusal, Retyping, defined_values
 from mx_dialect.walk import operations
 
+_LARGEST = 2**63 - 1
+
 
 def _with_strides(view: Any) -> Any:
     """Return the type of a blocked view with its strides, None if it has them, or a refusal."""
@@ -29,6 +31,9 @@ def _with_strides(view: Any) -> Any:
     if not _is_blocked(view):
         return Refusal(f"has a view '{view}' that is not in blocked shape; run --mx-block-scale-views first")
     strides = list(blocked_strides(view.shape))
+    if strides[0] > _LARGEST:
+        rule = f"{strides[0]} bytes, more than strides of 64 bits can count"
+        return Refusal(f"has a view '{view}' of {rule}; make it smaller")
     if attribute.strides is None:
         array = ir.ArrayAttr.get([ir.IntegerAttr.get(ir.IntegerType.get_signless(64), n) for n in strides])
         layout = LayoutAttr.of({**attribute.entries, "strides": array})

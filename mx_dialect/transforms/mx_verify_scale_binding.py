@@ -21,8 +21,7 @@ from typing import Any
 from mx_dialect import diagnostics, passes
 from mx_dialect.analysis.scale_bindings import Fault, faults
 from mx_dialect.diagnostics import Diagnostic, MxError
-from mx_dialect.submit_ops import is_kernel
-from mx_dialect.walk import operations
+from mx_dialect.submit_ops import kernels
 
 
 def _diagnostic(fault: Fault) -> Diagnostic:
@@ -36,10 +35,9 @@ def run(root: Any, options: passes.NoOptions) -> None:
     """Check every matmul on MX tiles in the kernel functions under `root`.
 
     Raises:
-        MxError: scales are not bound; one error for each matmul and side.
+        MxError: scales are not bound, one error for each matmul and side; a function is marked as no kind of kernel.
     """
-    kernels = operations(root, is_kernel, outer_first=True)
-    errors = [_diagnostic(fault) for kernel in kernels for fault in faults(kernel)]
+    errors = [_diagnostic(fault) for kernel in kernels(root) for fault in faults(kernel)]
     if errors:
         raise MxError.of(*errors)
 

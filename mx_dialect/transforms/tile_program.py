@@ -10,7 +10,7 @@ from mx_dialect.analysis.value_flow import CALLS, Boundary, argument_count, call
 from mx_dialect.submit_ops import is_kernel
 from mx_dialect.tile_spec import UNDECIDED
 from mx_dialect.tile_types import TileType
-from mx_dialect.walk import defined_values, operations
+from mx_dialect.walk import defined_values, in_scopes, is_function, operations
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class TileProgram:
     """`functions` by their numbers, those that matter, and their `operations` that hold tiles, outer ones first."""
 
     def __init__(self, root: Any) -> None:
-        found = operations(root, lambda op: op.name == "func.func", outer_first=True)
+        found = operations(root, is_function, outer_first=True)
         every = [TileFunction.of(op, number) for number, op in enumerate(found)]
-        inside = _tile_operations(every)
+        inside = _tile_operations(root, every)
         self.functions = {n: every[n] for n in _connected(every, inside)}
         self.operations = [op for number in self.functions for op in inside[number]]
 
@@ -99,20 +99,20 @@ class _Holders:
         return self._known[type_]
 
 
-def _tile_operations(functions: list[TileFunction]) -> list[list[TileOperation]]:
-    """Return the operations with tiles of each function."""
+def _tile_operations(root: Any, functions: list[TileFunction]) -> list[list[TileOperation]]:
+    """Return the operations with tiles of each function, without those of functions within it."""
     holders = _Holders()
     # Symbols are looked up in the module, or what stands for it, that the calling function is in.
     named = {(_scope(function.op), function.name): function for function in functions}
-    inside: list[list[TileOperation]] = []
-    for function in functions:
-        scope = _scope(function.op)
-        ops = operations(function.op, holders.holds_tiles, outer_first=True)
-        inside.append([])
-        for op in ops:
-            callee = named.get((scope, callee_of(op))) if op.name in CALLS else None
-            fits = callee is not None and (len(callee.arguments), len(callee.results)) == _counts(op)
-            inside[-1].append(TileOperation(op, function.number, callee.number if callee and fits else None))
+    numbers = {function.op: function.number for function in functions}
+    inside: list[list[TileOperation]] = [[] for _ in functions]
+    for function, op in in_scopes(root, is_function):
+        if function is None or not holders.holds_tiles(op):
+            continue
+        callee = named.get((_scope(function), callee_of(op))) if op.name in CALLS else None
+        fits = callee is not None and (len(callee.arguments), len(callee.results)) == _counts(op)
+        number = numbers[function]
+        inside[number].append(TileOperation(op, number, callee.number if callee and fits else None))
     return inside
 
 

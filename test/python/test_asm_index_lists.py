@@ -66,6 +66,14 @@ def test_blanks_comments_and_lines() -> None:
         ),
         (f"%0 = mx.extract_slice %arg0[0 0] [1, 1] : {SHORT} -> {SHORT}", 35, "expected ',' or ']' in the offsets"),
         (f"%0 = mx.extract_slice %arg0[0, 99999999999999999999] [1, 1] : {SHORT} -> {SHORT}", 36, "expected a number"),
+        (
+            f"%0 = mx.extract_slice %arg0[0, 9223372036854775808] [1, 1] : {SHORT} -> {SHORT}",
+            36,
+            "expected a number that fits in 64 bits in the offsets",
+        ),
+        # The smallest of 64 bits stands for an operand.
+        (f"%0 = mx.extract_slice %arg0[-9223372036854775808, 0] [1, 1] : {SHORT} -> {SHORT}", 33, "fits in 64 bits"),
+        (f"%0 = mx.extract_slice %arg0[{'9' * 5000}, 0] [1, 1] : {SHORT} -> {SHORT}", 33, "fits in 64 bits"),
         (f"%0 = mx.extract_slice %arg0[0, -%arg1] [1, 1] : {SHORT} -> {SHORT}", 36, "expected a number"),
         (f"%0 = mx.extract_slice [0, 0] [1, 1] : {SHORT} -> {SHORT}", 10, "mx.extract_slice takes 1 operand, got 0"),
     ],
@@ -76,6 +84,12 @@ def test_errors(line: str, column: int, message: str) -> None:
     (diagnostic,) = caught.value.diagnostics
     assert message in diagnostic.message
     assert (diagnostic.line, diagnostic.column) == (3, column)
+
+
+def test_the_largest_number_is_read_back() -> None:
+    line = "%0 = mx.tile_load %arg0[9223372036854775807, 0] [0, 32] : tensor<?x64xf32> -> !mx.tile<0x32xf32>"
+    text = f"func.func @f(%arg0: tensor<?x64xf32>) {{\n {line}\n return }}"
+    assert line in mx_dialect.to_asm(mx_dialect.parse(text))
 
 
 LOAD = "tensor<64x64xf32> -> !mx.tile<16x32xf32"

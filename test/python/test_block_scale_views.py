@@ -130,7 +130,8 @@ def check_offsets(text: str, layout: str, trees: list[Any], inputs: Any) -> bool
     quotients = iter(list(blocked.operands)[1:])
     for tree, original, emitted, box in zip(trees, ordered(layout, *values), static[1:3], (16, 2), strict=True):
         quotient = next(quotients) if emitted == DYNAMIC else None
-        assert (quotient is None) == (original.owner.name == "arith.constant")
+        is_constant = isinstance(original, ir.OpResult) and original.owner.name == "arith.constant"
+        assert (quotient is None) == is_constant
         if quotient is not None:
             # The whole offset is divided, by its own name.
             assert quotient.owner.name == "arith.floordivsi"

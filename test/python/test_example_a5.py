@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from doc_excerpts import assert_in_program, excerpts, place_after
 
 import mx_dialect
 from mx_dialect import passes, pipelines
@@ -33,36 +34,16 @@ def stages(example):
     return lines
 
 
-def excerpts():
-    """Return (pass, line groups) of each excerpt in the docs: a group's lines follow each other in the program."""
-    found = []
-    for name, text in re.findall(r"<!-- after ([\w-]+) -->\n```mlir\n(.*?)```", DOCS, re.DOTALL):
-        groups = re.split(r"^\s*\.\.\.\n", text, flags=re.MULTILINE)
-        found.append((name, [[line.strip() for line in group.splitlines()] for group in groups]))
-    return found
-
-
-def place_after(lines, group, start):
-    """Return where in `lines` a group ends, looking from `start` on, None if it is not there."""
-    for first in range(start, len(lines) - len(group) + 1):
-        if lines[first : first + len(group)] == group:
-            return first + len(group)
-    return None
-
-
-@pytest.mark.parametrize("number", range(len(excerpts())))
+@pytest.mark.parametrize("number", range(len(excerpts(DOCS))))
 def test_excerpts_in_the_docs_are_current(stages, number):
-    name, groups = excerpts()[number]
-    place = 0
-    for group in groups:
-        place = place_after(stages[name], group, place)
-        assert place is not None, "not in the program after this pass, in this order:\n" + "\n".join(group)
+    name, groups = excerpts(DOCS)[number]
+    assert_in_program(stages[name], groups)
 
 
 def test_every_pass_of_the_pipeline_is_documented():
     sections = re.findall(r"^### (\S+)$", DOCS, re.MULTILINE)
     assert sections == list(pipelines.PIPELINES["mx-tile-pipeline"].stages)
-    shown = {name for name, _ in excerpts()}
+    shown = {name for name, _ in excerpts(DOCS)}
     assert shown == {"mx-tile-matmul", *sections} - {"mx-verify-scale-binding"}
     refusing = re.findall(r"^\| `(mx-[\w-]+)`", DOCS, re.MULTILINE)
     assert refusing == ["mx-tile-matmul", *sections, "mx-tile-to-linalg"]

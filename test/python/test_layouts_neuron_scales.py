@@ -148,6 +148,8 @@ SCALES = np.zeros((2, 16, 3), np.uint8)
         ),
         (lambda: neuron_scales.expert_index(-1, 16, 4), "expert -1 with 16 scale rows is not in the range of int32"),
         (lambda: neuron_scales.expert_index(1 << 27, 16, 4), "not in the range of int32"),
+        (lambda: neuron_scales.expert_index(np.int32(1 << 28), 16, 4), "not in the range of int32"),
+        (lambda: neuron_scales.expert_index(1.5, 16, 4), "an index vector is made of integers: 'float' object"),
         (lambda: neuron_scales.expert_index(0, 16, -1), "not -1 and 0"),
         (lambda: neuron_scales.expert_index(0, 16, 1, 4), "0 to 3 remaining rows, not 1 and 4"),
         (

@@ -147,6 +147,14 @@ def test_intermediate_of_192_lies_on_48_partitions():
             lambda: neuron_weights.pack_gate_up(zeros(512, 32, dtype=np.uint16), zeros(512, 32, dtype=np.uint16)),
             "gate weights must have shape [E, H/4, I]",
         ),
+        (
+            lambda: neuron_weights.pack_gate_up(*[zeros(1, 128, 32, dtype=np.uint16)] * 2, "f8E4M3FN"),
+            "uint16 containers have lanes of 4 bits, but f8E4M3FN has 8",
+        ),
+        (
+            lambda: neuron_weights.pack_down(zeros(1, 8, 512, dtype=np.int32), "f4E2M1FN"),
+            "int32 containers have lanes of 8 bits, but f4E2M1FN has 4",
+        ),
         (lambda: neuron_weights.pack_down(zeros(32, 512), "f8E5M2"), "a down weight must have shape [E, I, H]"),
         (lambda: neuron_weights.pack_down(zeros(1, 9, 512, dtype=np.uint16)), "but is 36"),
         (lambda: neuron_weights.pack_gate_up(zeros(1, 512, 32), zeros(1, 512, 32)), "uint8 codes need element_type"),

@@ -1,5 +1,7 @@
 """mx-neuron-matmul: kernels on x4 containers compute what the matmul at the value level does, and nothing of padding."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -93,6 +95,38 @@ def test_batches(lhs_batch, rhs_batch, acc_batch, zero):
     batches = {"lhs_batch": lhs_batch, "rhs_batch": rhs_batch, "acc_batch": acc_batch}
     case = Case(m=5, n=7, k=96, transpose_rhs=True, zero=zero, **batches)
     check(case, case.inputs())
+
+
+# NaN, or the code of a NaN, as what nothing was written to may hold.
+GARBAGE = {"f32": "0x7FC00000", "f8E4M3FN": "0xFF", "f8E5M2": "0xFF"}
+
+
+def with_garbage(module):
+    """Return a module whose every tensor.empty is a constant of garbage."""
+
+    def constant(match):
+        element = match[2]
+        return f"arith.constant dense<{GARBAGE.get(element, -1)}> : tensor<{match[1]}{element}>"
+
+    text, count = re.subn(r"tensor\.empty\(\) : tensor<((?:\d+x)*)(\w+)>", constant, mx_dialect.to_asm(module))
+    assert count
+    assert "tensor.empty" not in text
+    return mx_dialect.parse(text)
+
+
+@pytest.mark.parametrize("zero", [True, False])
+@pytest.mark.parametrize(
+    ("m", "k", "batch"),
+    [(5, 32, ()), (16, 64, ()), (19, 224, (2,))],
+)
+def test_what_an_empty_tensor_holds_reaches_nothing(m, k, batch, zero):
+    """One tile of K, a whole tile, several and a rest; odd and even rows; kernels that add and that do not."""
+    case = Case(m=m, n=14, k=k, zero=zero, lhs_batch=batch, acc_batch=batch)
+    inputs = case.inputs()
+    expected = np.broadcast_to(in_order(inputs, case.transpose_rhs), case.acc_shape)
+    kernels = with_garbage(lowered(case.text))
+    mx_dialect.run_pipeline(kernels, TO_LINALG)
+    assert_same_floats(run(with_garbage(kernels), inputs), expected)
 
 
 def test_vectorized():

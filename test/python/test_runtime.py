@@ -110,6 +110,59 @@ class TestEntry:
         fail("did you mean 'mx-lower-to-llvm'", mx_dialect.compile, MATMUL, pipeline="mx-lower-to-lvm")
         fail("is no pipeline that ends in machine code", mx_dialect.compile, MATMUL, pipeline="mx-bufferize")
 
+    @pytest.mark.parametrize(
+        ("types", "body", "message"),
+        [
+            (
+                "tensor<4xui16>) -> tensor<4x!mx.x4<f4E2M1FN>>",
+                "%0 = mx.view_cast %x : tensor<4xui16> -> tensor<4x!mx.x4<f4E2M1FN>>",
+                "2:8: error: 'mx.view_cast' op is not lowered; run mx-neuron-to-linalg before compiling",
+            ),
+            (
+                "index) -> tensor<128xi32>",
+                "%0 = mx.expert_index %x {scale_rows = 1, full_quadrants = 0, remaining_rows = 1} : index -> tensor<128xi32>",
+                "'mx.expert_index' op is not lowered; run mx-neuron-to-linalg before compiling",
+            ),
+            (
+                "tensor<128x8xi8>) -> tensor<128x1x8xi8>",
+                "%1 = mx.partition_rows %x : tensor<128x8xi8> -> tensor<128x1x8xi8>\n"
+                "%w = arith.constant dense<0.0> : tensor<128x8xf32>\n"
+                '%2 = mx.load_qkv_dense %w {layout = "CONTIGUOUS"} : tensor<128x8xf32> -> tensor<128x1x8xf32>\n'
+                "%0 = mx.partition_rows %x : tensor<128x8xi8> -> tensor<128x1x8xi8>",
+                "'mx.partition_rows' op is not lowered; run mx-neuron-expand-load,mx-neuron-to-linalg before compiling",
+            ),
+            (
+                "tensor<4x!mx.x4<f8E5M2>>) -> i1",
+                "%0 = arith.constant true",
+                "type 'tensor<4x!mx.x4<f8E5M2>>' is not lowered; run mx-neuron-to-linalg before compiling",
+            ),
+            (
+                "!mx.tile<16x64xf32>) -> i1",
+                "%0 = arith.constant true",
+                "type '!mx.tile<16x64xf32>' is not lowered; run mx-tile-to-linalg before compiling",
+            ),
+            (
+                'tensor<64x2xf8E8M0FNU, #mx.layout<"MX_A_ZZ">>) -> i1',
+                "%0 = arith.constant true",
+                "is not lowered; run mx-tile-to-linalg before compiling",
+            ),
+            (
+                "tensor<64x64xf32>) -> i1",
+                "%1 = mx.tile_load %x[0, 0] [16, 64] : tensor<64x64xf32> -> !mx.tile<16x64xf32>\n%0 = arith.constant true",
+                "'mx.tile_load' op is not lowered; run mx-tile-to-linalg before compiling",
+            ),
+        ],
+    )
+    def test_levels_of_engines(self, types, body, message):
+        """Whoever forgot a pass is told which."""
+        result = types.rpartition("-> ")[2]
+        text = f"func.func @f(%x: {types} {{\n  {body}\n  return %0 : {result}\n}}"
+        fail(message, mx_dialect.compile, text)
+
+    def test_levels_that_the_entry_does_not_reach(self):
+        text = "func.func private @g(%x: tensor<4x!mx.x4<f8E5M2>>) {\n  return\n}\n" + NEGATE.format(3)
+        assert mx_dialect.compile(text)(np.ones(3, np.float32)).tolist() == [-1, -1, -1]
+
     def test_function_that_is_not_there(self):
         """vector.print calls MLIR's runtime library, which the wheel does not have."""
         text = "func.func @f(%x: f32) {\n  vector.print %x : f32\n  return\n}"

@@ -253,8 +253,13 @@ def test_kernels_are_marked_functions():
     func.func private @c() attributes {mx.kernel}
     func.func private @d()
     """
-    module = mx_dialect.parse(text)
-    assert [is_kernel(op.operation) for op in module.body] == [True, False, False, False]
+    marked, misspelt, no_kind, unmarked = (op.operation for op in mx_dialect.parse(text).body)
+    assert is_kernel(marked)
+    assert not is_kernel(unmarked)
+    # Passed over in silence, what was meant to be a kernel would go unbound.
+    for op in (misspelt, no_kind):
+        with pytest.raises(mx_dialect.MxError, match="is no kind of kernel; expected "):
+            is_kernel(op)
 
 
 # Types and attributes

@@ -115,7 +115,7 @@ func.func @pack_fp4(%w: tensor<8x4xf4E2M1FN>) {
 // -----
 
 func.func @pack_rows(%w: tensor<6x4xi8>) {
-  // expected-error @below {{'mx.pack_weights' op the rows of input, 6, must be a multiple of 4, a container's lanes}}
+  // expected-error @below {{'mx.pack_weights' op the rows of input, 6, must be a positive multiple of 4, a container's lanes}}
   %0 = mx.pack_weights %w {layout = "MX_CONTIGUOUS"} : tensor<6x4xi8> -> tensor<2x4x!mx.x4<f4E2M1FN>>
   return
 }
@@ -163,7 +163,7 @@ func.func @transpose_elements(%x: tensor<2x8xi8>) {
 // -----
 
 func.func @transpose_features(%x: tensor<2x6xf32>) {
-  // expected-error @below {{'mx.dma_transpose' op the features of input, 6, must be a multiple of 4, a container's lanes}}
+  // expected-error @below {{'mx.dma_transpose' op the features of input, 6, must be a positive multiple of 4, a container's lanes}}
   %0 = mx.dma_transpose %x : tensor<2x6xf32> -> tensor<1x8xf32>
   return
 }

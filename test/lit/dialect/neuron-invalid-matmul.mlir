@@ -28,7 +28,7 @@ func.func @quantize_rank(%x: tensor<2x32x16xf32>) {
 // -----
 
 func.func @quantize_partitions(%x: tensor<136x16xf32>) {
-  // expected-error @below {{'mx.quantize_mx' op the partitions of input, axis 0, must be a multiple of 8, at most 128, but there are 136}}
+  // expected-error @below {{'mx.quantize_mx' op the partitions of input, axis 0, must be a positive multiple of 8, at most 128, but there are 136}}
   %0:2 = mx.quantize_mx %x : tensor<136x16xf32> -> (tensor<136x4x!mx.x4<f8E4M3FN>>, tensor<128x4xui8>)
   return
 }
@@ -166,7 +166,7 @@ func.func @accumulate(%d: tensor<16x8xf32>, %a: tensor<32x16x!fp8>, %b: tensor<3
 !fp8 = !mx.x4<f8E4M3FN>
 
 func.func @partitions(%d: tensor<16x8xf32>, %a: tensor<136x16x!fp8>, %b: tensor<136x8x!fp8>, %as: tensor<128x16xui8>, %bs: tensor<128x8xui8>) {
-  // expected-error @below {{'mx.nc_matmul_mx' op the partitions of stationary, axis 0, must be a multiple of 8, at most 128, but there are 136}}
+  // expected-error @below {{'mx.nc_matmul_mx' op the partitions of stationary, axis 0, must be a positive multiple of 8, at most 128, but there are 136}}
   %0 = mx.nc_matmul_mx %d, %a, %b, %as, %bs {weights = "moving"} : tensor<16x8xf32>, tensor<136x16x!fp8>, tensor<136x8x!fp8>, tensor<128x16xui8>, tensor<128x8xui8> -> tensor<16x8xf32>
   return
 }
@@ -176,7 +176,7 @@ func.func @partitions(%d: tensor<16x8xf32>, %a: tensor<136x16x!fp8>, %b: tensor<
 !fp8 = !mx.x4<f8E4M3FN>
 
 func.func @whole_scales(%d: tensor<16x8xf32>, %a: tensor<12x16x!fp8>, %b: tensor<12x8x!fp8>, %as: tensor<12x16xui8>, %bs: tensor<12x8xui8>) {
-  // expected-error @below {{must be a multiple of 8, at most 128, but there are 12}}
+  // expected-error @below {{must be a positive multiple of 8, at most 128, but there are 12}}
   %0 = mx.nc_matmul_mx %d, %a, %b, %as, %bs {weights = "moving"} : tensor<16x8xf32>, tensor<12x16x!fp8>, tensor<12x8x!fp8>, tensor<12x16xui8>, tensor<12x8xui8> -> tensor<16x8xf32>
   return
 }

@@ -168,7 +168,24 @@ func.func @scale_to_left(%x: !layout) attributes {mx.kernel = "aic"} {
 // -----
 
 func.func @load_to_acc(%x: tensor<16x32xf32>) attributes {mx.kernel = "aic"} {
-  // expected-error @below {{'mx.tile_load' op loads to acc, but a tile is loaded to mat or vec and moved from there}}
+  // The verifier refuses it.
+  // expected-error @below {{'mx.tile_load' op result must lie in mat or vec, but is '!mx.tile<16x32xf32, acc>'}}
   %0 = mx.tile_load %x[0, 0] [16, 32] : tensor<16x32xf32> -> !mx.tile<16x32xf32, acc>
+  return
+}
+
+// -----
+
+!layout = tensor<16x2xf8E8M0FNU, #mx.layout<"MX_A_ZZ">>
+func.func @scale_to_vec(%x: !layout) attributes {mx.kernel = "aic"} {
+  // expected-error @below {{'mx.tile_load' op loads to vec, but scales are loaded to mat and moved from there}}
+  %0 = mx.tile_load %x[0, 0] [16, 2] : !layout -> !mx.tile<16x2xf8E8M0FNU, vec>
+  return
+}
+
+// -----
+
+// expected-error @below {{'func.func' op has mx.kernel = "aci", which is no kind of kernel; expected "incore" or "aic" or "aiv"}}
+func.func @misspelt() attributes {mx.kernel = "aci"} {
   return
 }

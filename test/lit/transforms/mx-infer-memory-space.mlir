@@ -409,3 +409,18 @@ func.func @moves_that_stay(%s: !mx.tile<16x2xui8>, %xs: tensor<16x2xf8E8M0FNU, #
   %2 = mx.tile_move %v : !mx.tile<16x64xf32, valid = ?x64> -> !mx.tile<16x64xf32, mat, valid = 8x64>
   return
 }
+
+// -----
+
+// A function within another is one of its own.
+
+// CHECK-LABEL: func.func @around(
+// CHECK: func.func @within(%{{.*}}: !mx.tile<16x32xf32, vec>) -> !mx.tile<16x32xf32, vec>
+func.func @around() attributes {mx.kernel = "aic"} {
+  builtin.module {
+    func.func @within(%x: !mx.tile<16x32xf32>) -> !mx.tile<16x32xf32> attributes {mx.kernel = "aiv"} {
+      return %x : !mx.tile<16x32xf32>
+    }
+  }
+  return
+}

@@ -50,3 +50,17 @@ func.func @undecided_bias(%a: !a, %as: !as, %b: !b, %bs: !bs, %bias: !bias) attr
   %0 = mx.matmul_mx_bias %a, %as, %b, %bs, %bias : !a, !as, !b, !bs, !bias -> !c
   return
 }
+
+// -----
+
+// expected-error @below {{'func.func' op has mx.kernel = "aci", which is no kind of kernel; expected "incore" or "aic" or "aiv"}}
+func.func @misspelt() attributes {mx.kernel = "aci"} {
+  return
+}
+
+// -----
+
+// expected-error @below {{'func.func' op has mx.kernel = unit, which is no kind of kernel}}
+func.func @no_kind() attributes {mx.kernel} {
+  return
+}

@@ -406,3 +406,25 @@ func.func @explicit_binding(%a0: !a, %a1: !a, %as: !as, %b: !b, %bs: !bs) -> !c 
   %2 = mx.matmul_mx_acc %0, %a0, %as, %b, %bs : !c, !a, !as, !b, !bs -> !c
   return %2 : !c
 }
+
+// A function within another is one of its own, bound once if it is a kernel.
+
+// CHECK-LABEL: func.func @around(
+// CHECK: func.func @host_within(
+// CHECK-NOT: tget_scale_addr
+// CHECK: func.func @within(
+// CHECK-COUNT-2: tget_scale_addr
+// CHECK-NEXT: mx.matmul_mx
+func.func @around() attributes {mx.kernel = "aic"} {
+  builtin.module {
+    func.func @host_within(%a: !a, %as: !as, %b: !b, %bs: !bs) {
+      %0 = mx.matmul_mx %a, %as, %b, %bs : !a, !as, !b, !bs -> !c
+      return
+    }
+    func.func @within(%a: !a, %as: !as, %b: !b, %bs: !bs) attributes {mx.kernel = "aic"} {
+      %0 = mx.matmul_mx %a, %as, %b, %bs : !a, !as, !b, !bs -> !c
+      return
+    }
+  }
+  return
+}

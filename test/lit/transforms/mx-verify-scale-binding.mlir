@@ -261,3 +261,21 @@ func.func @blocks(%l: !l, %ls: !ls, %r: !r, %rs: !rs, %p: i1) attributes {mx.ker
   %2 = mx.matmul_mx %l, %ls0, %r, %rs1 : !l, !ls, !r, !rs -> !acc
   return
 }
+
+// A function within another is one of its own: the host's is nobody's to bind, the kernel's is found once.
+
+func.func @around() attributes {mx.kernel = "aic"} {
+  builtin.module {
+    func.func @host_within(%l: !l, %ls: !ls, %r: !r, %rs: !rs) {
+      %0 = mx.matmul_mx %l, %ls, %r, %rs : !l, !ls, !r, !rs -> !acc
+      return
+    }
+    func.func @within(%l: !l, %ls: !ls, %r: !r, %rs: !rs) attributes {mx.kernel = "aic"} {
+      %rs0 = mx.tget_scale_addr %rs, %r : !rs, !r -> !rs
+      // expected-error @below {{'mx.matmul_mx' op lhs_scale is not bound to lhs}}
+      %0 = mx.matmul_mx %l, %ls, %r, %rs0 : !l, !ls, !r, !rs -> !acc
+      return
+    }
+  }
+  return
+}

@@ -79,6 +79,12 @@ func.func @into_a_box(%x: tensor<1x4x2x16x2xf8E8M0FNU, #mx.layout<"MX_A_ZZ">>) {
   return
 }
 
+func.func @dynamic_in_a_box(%x: tensor<1x4x2x16x2xf8E8M0FNU, #mx.layout<"MX_A_ZZ">>, %i: index) {
+  // expected-error @below {{'mx.tile_load' op loads whole boxes, but has offsets [0, ?, 1, ?, 0] into a box}}
+  %0 = mx.tile_load %x[0, %i, 1, %i, 0] [1, 1, 1, 16, 2] {target = "mat"} : tensor<1x4x2x16x2xf8E8M0FNU, #mx.layout<"MX_A_ZZ">> -> !mx.tile<16x2xf8E8M0FNU, mat>
+  return
+}
+
 // -----
 
 func.func @one_byte(%x: tensor<f8E8M0FNU>) {

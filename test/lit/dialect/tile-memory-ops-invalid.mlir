@@ -172,6 +172,16 @@ func.func @load_target_left(%x: tensor<64x64xf32>) {
 
 // -----
 
+// Without a target the tile's memory is where it is loaded to.
+func.func @load_no_target(%x: tensor<64x64xf32>) {
+  %0 = mx.tile_load %x[0, 0] [16, 32] : tensor<64x64xf32> -> !mx.tile<16x32xf32, vec>
+  // expected-error @below {{'mx.tile_load' op result must lie in mat or vec, but is '!mx.tile<16x32xf32, left>'}}
+  %1 = mx.tile_load %x[0, 0] [16, 32] : tensor<64x64xf32> -> !mx.tile<16x32xf32, left>
+  return
+}
+
+// -----
+
 // Into which memory scales are loaded is for the pass that blocks their views to judge.
 func.func @load_scales_to_vec(%x: tensor<64x4xi8, #mx.layout<"MX_A_ZZ">>) {
   %0 = mx.tile_load %x[0, 0] [16, 2] {target = "left_scale"} : tensor<64x4xi8, #mx.layout<"MX_A_ZZ">> -> !mx.tile<16x2xi8, left_scale>

@@ -109,6 +109,9 @@ def _dots_plan(problem: Problem, host: Host) -> Plan:
     # Twelve sums in f32, twelve dot products in i32 and what they are made of fit 32 registers.
     rows, vectors = (12, 1) if 0 <= problem.n <= LANES else (6, 2)
     columns = LANES * vectors
+    if 0 <= problem.n <= 2 * columns:
+        # The right panel is small. The left side is read once, in long rows.
+        return DotsPlan(rows, vectors, 12, 2 * columns, 4096)
     # Two strips of 16 columns, 48 bytes for each entry along k with their scales, fill half of the first cache.
     block_k = max(host.l1_bytes // 2 // 48 // 128 * 128, 128)
     # The right panel stays in half of the second cache. Rows of the result are pages apart: few at once.

@@ -182,7 +182,7 @@ def _up_to(size: int, extent_: Size, multiple: int) -> int:
     return min(size, -(-extent_ // multiple) * multiple) if isinstance(extent_, int) else size
 
 
-_Finish: TypeAlias = Callable[[Any, Any, Any, Any, Any], Any]
+Finish: TypeAlias = Callable[[Any, Any, Any, Any, Any], Any]
 """Adds a dot product to a sum: of the sum, the product, the scales of row and column, and the shift."""
 
 
@@ -199,9 +199,9 @@ class _Tiles:
     def emit(self, large: Any) -> None:
         """Build all tiles; `large` says that some scale of the right side is too large for the fast way."""
         # The careful way is rare: as little code as possible.
-        if_true(large, lambda: self._all(_add_carefully, 1), lambda: self._all(_add, _WORDS_AT_ONCE))
+        if_true(large, lambda: self._all(add_carefully, 1), lambda: self._all(add_scaled, _WORDS_AT_ONCE))
 
-    def _all(self, finish: _Finish, unroll: int) -> None:
+    def _all(self, finish: Finish, unroll: int) -> None:
         def columns(j: Any) -> list[Any]:
             def rows(i: Any) -> list[Any]:
                 self._tile(i, j, finish, unroll)
@@ -211,7 +211,7 @@ class _Tiles:
 
         loop(0, ceildiv(self._right.count, self._plan.columns), 1, columns)
 
-    def _tile(self, i: Size, j: Size, finish: _Finish, unroll: int) -> None:
+    def _tile(self, i: Size, j: Size, finish: Finish, unroll: int) -> None:
         n = scaled(j, self._plan.columns)
         masks = self._masks(n)
         # Rows beyond the last are the last again, and what is stored is the same again.
@@ -280,7 +280,7 @@ class _Tiles:
         b: Size,
         totals: Sequence[Any],
         dots: Sequence[Any],
-        finish: _Finish,
+        finish: Finish,
     ) -> list[Any]:
         """Return the sums with the dot products of one block added."""
         panel = self._right_panel
@@ -295,13 +295,13 @@ class _Tiles:
         return found
 
 
-def _add(total: Any, dot: Any, row: Any, column: Any, shift: Any) -> Any:
+def add_scaled(total: Any, dot: Any, row: Any, column: Any, shift: Any) -> Any:
     """Return total + dot * row * column, rounded once, of a dot product that starts at MAGIC_BITS."""
     product = vector.fma(bitcast(dot, f32()), column, shift)
     return vector.fma(product, row, total)
 
 
-def _add_carefully(total: Any, dot: Any, row: Any, column: Any, _: Any) -> Any:
+def add_carefully(total: Any, dot: Any, row: Any, column: Any, _: Any) -> Any:
     """Return the same where the scale of a column is so large that MAGIC times it overflows.
 
     The smaller scale comes first, so that the product with it overflows only where the whole product does. Then it is

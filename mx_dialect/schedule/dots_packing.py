@@ -11,7 +11,7 @@ from typing import Any
 
 from mx_dialect._mlir import arith, ir, memref, vector
 from mx_dialect.schedule.contraction import Contraction
-from mx_dialect.schedule.dots_codes import CodeReader, IntegerSide
+from mx_dialect.schedule.dots_codes import OFFSET, CodeReader, IntegerSide
 from mx_dialect.schedule.dots_scales import ScaleReader, harmless, if_true, is_tiny
 from mx_dialect.schedule.emitter import (
     Size,
@@ -35,7 +35,6 @@ from mx_dialect.schedule.side import SideReader
 
 CODES = 4
 """Codes of a word, an i32: neighbours along k."""
-OFFSET = 128
 MAGIC = 1.5 * 2.0**23
 MAGIC_BITS = 0x4B400000
 LARGEST_DOT = 1 << 22
@@ -125,7 +124,6 @@ class LeftPacker:
         self._codes = CodeReader(contraction, side)
         self._scales = ScaleReader(contraction, contraction.lhs, side)
         self._pieces = pieces
-        self._sign = splat(-OFFSET, BYTES, i8())
 
     def pack(self, part: Part, rows: Size, panel: LeftPanel) -> None:
         """Pack a part as `rows` rows; those beyond the last are the last again."""
@@ -144,8 +142,7 @@ class LeftPacker:
         at = add(floordiv(part.k, block), b)
         for start, mask in self._pieces.vectors(blocks):
             loops = self._c.loops(part.batch, m, 0, at, start, add(scaled(at, block), start))
-            integers = self._codes.integers(self._codes.read(loops, BYTES, mask))
-            words = bitcast(arith.xori(integers, self._sign), i32())
+            words = bitcast(self._codes.unsigned(self._codes.read(loops, BYTES, mask)), i32())
             store_vector(words, panel.words, [i, add(scaled(b, block // CODES), start // CODES)])
         return []
 

@@ -147,9 +147,9 @@ def store_vector(value: Any, buffer: Any, indices: Sequence[Size], mask: Any = N
         vector.maskedstore(buffer, places, mask, value)
 
 
-def prefetch(buffer: Any, indices: Sequence[Size], to_write: bool = False) -> None:
-    """Ask for the cache line of an element that will be read, or changed."""
-    memref.PrefetchOp(buffer, [index(i) for i in indices], to_write, 3, True)
+def prefetch(buffer: Any, indices: Sequence[Size], level: int = 1) -> None:
+    """Ask for the cache line of an element, to be in a level of the caches soon."""
+    memref.PrefetchOp(buffer, [index(i) for i in indices], False, 4 - level, True)
 
 
 def broadcast(value: Any, lanes: int) -> Any:

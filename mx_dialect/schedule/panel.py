@@ -209,9 +209,9 @@ class _Tiles:
                         values[t] = vector.fma(left, right[v], values[t])
             return values
 
-        # What the sums are added to arrives while they are computed.
+        # What the sums are added to arrives while they are computed; not in the first cache, whose sets its rows share.
         for place, _ in places:
-            prefetch(self._out, place, to_write=True)
+            prefetch(self._out, place, level=2)
         sums = loop(0, self._left.depth, self._unroll, step, [zeros(lanes) for _ in places])
         for (place, v), value in zip(places, sums, strict=True):
             total = arith.addf(load_vector(self._out, place, lanes, masks[v]), value)

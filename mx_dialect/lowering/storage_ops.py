@@ -21,6 +21,7 @@ from mx_dialect.generics import (
     extent,
     generic,
 )
+from mx_dialect.schedule.packed import UNPACKS
 from mx_dialect.storage_ops import PackOp, UnpackOp, format_of
 
 
@@ -37,6 +38,9 @@ def lower_unpack(op: UnpackOp, rewriter: rewrite.PatternRewriter) -> None:
         fmt = format_of(op)
         codes = _Places(fmt.codes_per_group, fmt.bits)
         unpacked = _regrouped(op.packed, op.codes.type, _Places(fmt.bytes_per_group, 8), codes)
+        if fmt.bytes_per_group == 1:
+            # Schedules read nibbles themselves.
+            unpacked.owner.operands[0].owner.attributes[UNPACKS] = op.operation.attributes["element"]
     rewriter.replace_op(op, [unpacked])
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mx_dialect._mlir import ir
+from mx_dialect.schedule.packed import CODES_PER_BYTE, nibble_of, unpacked_map
 
 DYNAMIC = -(2**63)
 _PURE = ("arith.", "math.")
@@ -19,11 +20,17 @@ _DEFAULT_BLOCK = 32
 
 @dataclass(frozen=True)
 class Input:
-    """A tensor or buffer that a side reads: its operand number, and what reaches its last axis."""
+    """A tensor or buffer that a side reads: its operand number, and how loops reach its axes.
+
+    `value` is what the body has of it: an argument, or a nibble of one where bytes hold `packed` codes each, two. Then
+    the map is that of codes, as if each had a byte.
+    """
 
     number: int
     map: Any
     dims: frozenset[int]
+    value: Any
+    packed: int = 1
 
     def last(self) -> Any:
         return self.map.results[-1] if len(self.map.results) else None
@@ -95,12 +102,12 @@ def match(op: Any) -> Contraction | None:
         return None
     maps = [ir.AffineMapAttr(a).value for a in ir.ArrayAttr(op.attributes["indexing_maps"])]
     kinds = [str(kind) for kind in ir.ArrayAttr(op.attributes["iterator_types"])]
-    inputs = [_input(number, map_) for number, map_ in enumerate(maps)]
+    body = op.regions[0].blocks[0]
+    inputs = [_input(number, map_, body.arguments[number]) for number, map_ in enumerate(maps)]
     output = inputs.pop()
     if any(i is None for i in inputs) or output is None or not maps[-1].is_projected_permutation:
         return None
-    body = op.regions[0].blocks[0]
-    sides = [_side(body, value, inputs) for value in product]
+    sides = [_side(value, inputs) for value in product]
     if None in sides:
         return None
     return _assign(op, sides, output, kinds)
@@ -129,15 +136,30 @@ def _definition(value: Any, name: str) -> Any:
     return value.owner.operation
 
 
-def _input(number: int, map_: Any) -> Input | None:
+def _input(number: int, map_: Any, argument: Any) -> Input | None:
     """Return an input whose axes are each reached by a loop, or by one divided by a constant."""
+    value, packed = argument, 1
+    nibble = nibble_of(argument)
+    if nibble is not None and len(map_.results) and _halves(map_.results[-1], nibble[1]):
+        value, packed = nibble[0], CODES_PER_BYTE
+        map_ = unpacked_map(map_)
     dims: set[int] = set()
     for result in map_.results:
         loop = loop_of(result)
         if loop is None or loop in dims:
             return None
         dims.add(loop)
-    return Input(number, map_, frozenset(dims))
+    return Input(number, map_, frozenset(dims), value, packed)
+
+
+def _halves(expr: Any, loop: int) -> bool:
+    """Tell whether an expression is a loop divided by how many codes a byte holds."""
+    return (
+        isinstance(expr, ir.AffineFloorDivExpr)
+        and isinstance(expr.lhs, ir.AffineDimExpr)
+        and loop_of(expr) == loop
+        and divisor_of(expr) == CODES_PER_BYTE
+    )
 
 
 def loop_of(expr: Any) -> int | None:
@@ -162,17 +184,18 @@ def reads_along(side: Side, loop: int) -> bool:
     return any(any(axes) for axes in reached) and all(not any(axes[:-1]) for axes in reached)
 
 
-def _side(body: Any, value: Any, inputs: Sequence[Any]) -> Side | None:
+def _side(value: Any, inputs: Sequence[Any]) -> Side | None:
     """Return what a value of the body is computed from, None if that is not elementwise arithmetic on the inputs."""
+    numbers = {item.value: item.number for item in inputs}
     used: set[int] = set()
     pending, seen = [value], {value}
     while pending:
         current = pending.pop()
-        if isinstance(current, ir.BlockArgument):
-            if current.owner != body or current.arg_number >= len(inputs):
-                return None
-            used.add(current.arg_number)
+        if current in numbers:
+            used.add(numbers[current])
             continue
+        if isinstance(current, ir.BlockArgument):
+            return None
         owner = current.owner.operation
         if owner.name == "arith.constant":
             continue

@@ -94,21 +94,27 @@ def _columns_plan(problem: Problem, host: Host) -> Plan:
 
 def _panel_plan(problem: Problem, host: Host) -> Plan:
     vectors = 2
-    # The register tile: sums, a row of vectors of the right side, one broadcast element of the left.
-    rows = (host.registers - vectors - 2) // vectors // 4 * 4 if host.registers < 32 else 8
-    block_k = 256
-    # The right panel stays in a quarter of the second cache, the left one in a sixteenth; a strip of the right one and
-    # a tile of the left one fit the first cache together.
-    block_n = max(host.l2_bytes // 4 // (4 * block_k), host.lanes * vectors)
-    block_m = max(host.l2_bytes // 16 // (4 * block_k), rows)
     columns = host.lanes * vectors
-    return PanelPlan(host.lanes, rows, vectors, 4, block_m // rows * rows, block_n // columns * columns, block_k)
+    # The register tile: sums, vectors of the right side, a broadcast element of the left one.
+    rows = (host.registers - vectors - 2) // vectors
+    # A strip of the right panel and a tile of the left one stay in the first cache, the right panel in a quarter of the
+    # second, the left one in a sixteenth. With fewer columns the right panel has room for longer rows of the left side.
+    block_k = host.l1_bytes * 3 // 4 // (4 * columns) // 128 * 128
+    block_n = max(host.l2_bytes // 4 // (4 * block_k) // columns, 1) * columns
+    if 0 < problem.n < block_n:
+        wanted = -(-problem.n // columns) * columns
+        block_k *= block_n // wanted
+    block_m = max(host.l2_bytes // 16 // (4 * block_k) // rows, 1) * rows
+    return PanelPlan(host.lanes, rows, vectors, 2, block_m, block_n, max(block_k, 128))
 
 
 def _dots_plan(problem: Problem, host: Host) -> Plan:
     # Twelve sums in f32, twelve dot products in i32 and what they are made of fit 32 registers.
     rows, vectors = (12, 1) if 0 <= problem.n <= LANES else (6, 2)
     columns = LANES * vectors
+    if 0 <= problem.n <= 2 * columns:
+        # The right panel is small. The left side is read once, in long rows.
+        return DotsPlan(rows, vectors, 12, 2 * columns, 4096)
     # Two strips of 16 columns, 48 bytes for each entry along k with their scales, fill half of the first cache.
     block_k = max(host.l1_bytes // 2 // 48 // 128 * 128, 128)
     # The right panel stays in half of the second cache. Rows of the result are pages apart: few at once.

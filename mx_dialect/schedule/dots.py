@@ -15,9 +15,9 @@ The result is that of `block_dots.matmul_block_dots`, to the bit.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
-from mx_dialect._mlir import arith, ir, scf, vector
+from mx_dialect._mlir import arith, ir, vector
 from mx_dialect.schedule.buffers import depth, extent, for_each_batch, output
 from mx_dialect.schedule.contraction import DYNAMIC, Contraction, divisor_of, reads_along
 from mx_dialect.schedule.dots_codes import IntegerSide, integer_side
@@ -27,9 +27,11 @@ from mx_dialect.schedule.dots_packing import (
     MAGIC_BITS,
     LeftPacker,
     LeftPanel,
+    Pieces,
     RightPacker,
     RightPanel,
 )
+from mx_dialect.schedule.dots_scales import can_read, if_true
 from mx_dialect.schedule.emitter import (
     Size,
     add,
@@ -100,6 +102,9 @@ def refusal(contraction: Contraction, plan: DotsPlan) -> str | None:
         return "the left side's rows do not lie along k"
     if not reads_along(contraction.rhs, place) and not reads_along(contraction.rhs, contraction.n):
         return "the right side's rows lie neither along k nor along n"
+    for side, integers in zip((contraction.lhs, contraction.rhs), found, strict=True):
+        if reads_along(side, place) and not can_read(contraction, side, integers):
+            return "the scales of neighbouring blocks are no neighbours in memory"
     if plan.block_k % max(contraction.block, BYTES) or plan.block_m % plan.rows or plan.block_n % plan.columns:
         return f"block_k, block_m and block_n must be multiples of {BYTES} and the blocks, of rows, and of the columns"
     return None
@@ -138,8 +143,11 @@ class _Dots:
         block_k = min(plan.block_k, self.k) if isinstance(self.k, int) else plan.block_k
         block_m = _up_to(plan.block_m, self.m, plan.rows)
         block_n = _up_to(plan.block_n, self.n, plan.columns)
-        left = LeftPacker(self.c, left_side)
-        right = RightPacker(self.c, right_side, self.n, left_side.fraction_bits + right_side.fraction_bits)
+        pieces = Pieces(self.c, self.k, block_k)
+        left = LeftPacker(self.c, left_side, pieces)
+        right = RightPacker(
+            self.c, right_side, pieces, self.n, plan.columns, left_side.fraction_bits + right_side.fraction_bits
+        )
         left_panel = LeftPanel.allocate(block_m, block_k, block)
         right_panel = RightPanel.allocate(block_n, block_k, block)
         align_stack(self.c.op)
@@ -174,6 +182,10 @@ def _up_to(size: int, extent_: Size, multiple: int) -> int:
     return min(size, -(-extent_ // multiple) * multiple) if isinstance(extent_, int) else size
 
 
+Finish: TypeAlias = Callable[[Any, Any, Any, Any, Any], Any]
+"""Adds a dot product to a sum: of the sum, the product, the scales of row and column, and the shift."""
+
+
 class _Tiles:
     """The register tiles of one block of rows, columns and depth."""
 
@@ -186,19 +198,20 @@ class _Tiles:
 
     def emit(self, large: Any) -> None:
         """Build all tiles; `large` says that some scale of the right side is too large for the fast way."""
-        _either(large, lambda: self._all(_add_carefully), lambda: self._all(_add))
+        # The careful way is rare: as little code as possible.
+        if_true(large, lambda: self._all(add_carefully, 1), lambda: self._all(add_scaled, _WORDS_AT_ONCE))
 
-    def _all(self, finish: Callable[..., Any]) -> None:
+    def _all(self, finish: Finish, unroll: int) -> None:
         def columns(j: Any) -> list[Any]:
             def rows(i: Any) -> list[Any]:
-                self._tile(i, j, finish)
+                self._tile(i, j, finish, unroll)
                 return []
 
             return loop(0, self._left.count, self._plan.rows, rows)
 
         loop(0, ceildiv(self._right.count, self._plan.columns), 1, columns)
 
-    def _tile(self, i: Size, j: Size, finish: Callable[..., Any]) -> None:
+    def _tile(self, i: Size, j: Size, finish: Finish, unroll: int) -> None:
         n = scaled(j, self._plan.columns)
         masks = self._masks(n)
         # Rows beyond the last are the last again, and what is stored is the same again.
@@ -215,7 +228,14 @@ class _Tiles:
         sums = [load_vector(self._out, place, LANES, masks[v]) for (_, v), place in places.items()]
         self._fetch(add(i, self._plan.rows), n)
         blocks = floordiv(self._right.depth, self._block)
-        sums = loop(0, blocks, 1, lambda b, *totals: self._step(i, j, b, totals, finish), sums)
+        strips = [add(scaled(j, self._plan.vectors), v) for v in self._vectors]
+        lefts = [add(i, r) for r in self._rows]
+
+        def step(b: Any, *totals: Any) -> list[Any]:
+            dots = self._dots(lefts, strips, b, unroll)
+            return self._add_scaled(lefts, strips, b, totals, dots, finish)
+
+        sums = loop(0, blocks, 1, step, sums)
         for ((_, v), place), total in zip(places.items(), sums, strict=True):
             store_vector(total, self._out, place, masks[v])
 
@@ -234,41 +254,54 @@ class _Tiles:
         rest = [not_negative(sub(self._right.count, add(n, v * LANES))) for v in self._vectors]
         return [first_lanes(LANES, minimum(LANES, count)) for count in rest]
 
-    def _step(self, i: Size, j: Size, b: Size, totals: Sequence[Any], finish: Callable[..., Any]) -> list[Any]:
-        """Return the sums with the dot products of one block added."""
-        strips = [add(scaled(j, self._plan.vectors), v) for v in self._vectors]
-        panel = self._right_panel
-        starts = [load_vector(panel.starts, [s, b, 0], LANES) for s in strips]
+    def _dots(self, rows: Sequence[Size], strips: Sequence[Size], b: Size, unroll: int) -> list[Any]:
+        """Return the dot products of one block, row after row."""
+        left, right = self._left_panel.words, self._right_panel.words
         words = self._block // CODES
+        unroll = min(unroll, words)
 
         def some(w: Any, *dots: Any) -> list[Any]:
-            values = iter(dots)
-            for u in range(min(words, _WORDS_AT_ONCE)):
+            values = list(dots)
+            for u in range(unroll):
                 word = add(scaled(b, words), add(w, u))
-                right = [bitcast(load_vector(panel.words, [s, word, 0], LANES), i8()) for s in strips]
-                left = [broadcast(load(self._left_panel.words, [add(i, r), word]), LANES) for r in self._rows]
-                values = iter([byte_dots(next(values), bitcast(x, i8()), y) for x in left for y in right])
-            return list(values)
+                signed = [bitcast(load_vector(right, [s, word, 0], LANES), i8()) for s in strips]
+                unsigned = [bitcast(broadcast(load(left, [r, word]), LANES), i8()) for r in rows]
+                pairs = [(x, y) for x in unsigned for y in signed]
+                values = [byte_dots(value, *pair) for value, pair in zip(values, pairs, strict=True)]
+            return values
 
-        dots = loop(0, words, _WORDS_AT_ONCE, some, [start for _ in self._rows for start in starts])
+        starts = [load_vector(self._right_panel.starts, [s, b, 0], LANES) for s in strips]
+        return loop(0, words, unroll, some, starts * len(rows))
+
+    def _add_scaled(
+        self,
+        rows: Sequence[Size],
+        strips: Sequence[Size],
+        b: Size,
+        totals: Sequence[Any],
+        dots: Sequence[Any],
+        finish: Finish,
+    ) -> list[Any]:
+        """Return the sums with the dot products of one block added."""
+        panel = self._right_panel
         scales = [load_vector(panel.scales, [s, b, 0], LANES) for s in strips]
         shifts = [load_vector(panel.shifts, [s, b, 0], LANES) for s in strips]
         found: list[Any] = []
-        for r in self._rows:
-            scale = broadcast(load(self._left_panel.scales, [add(i, r), b]), LANES)
+        for r, row in enumerate(rows):
+            scale = broadcast(load(self._left_panel.scales, [row, b]), LANES)
             for v in self._vectors:
-                t = r * self._plan.vectors + v
+                t = r * len(strips) + v
                 found.append(finish(totals[t], dots[t], scale, scales[v], shifts[v]))
         return found
 
 
-def _add(total: Any, dot: Any, row: Any, column: Any, shift: Any) -> Any:
+def add_scaled(total: Any, dot: Any, row: Any, column: Any, shift: Any) -> Any:
     """Return total + dot * row * column, rounded once, of a dot product that starts at MAGIC_BITS."""
     product = vector.fma(bitcast(dot, f32()), column, shift)
     return vector.fma(product, row, total)
 
 
-def _add_carefully(total: Any, dot: Any, row: Any, column: Any, _: Any) -> Any:
+def add_carefully(total: Any, dot: Any, row: Any, column: Any, _: Any) -> Any:
     """Return the same where the scale of a column is so large that MAGIC times it overflows.
 
     The smaller scale comes first, so that the product with it overflows only where the whole product does. Then it is
@@ -280,12 +313,3 @@ def _add_carefully(total: Any, dot: Any, row: Any, column: Any, _: Any) -> Any:
     limit = splat(_CLAMPED_SCALE, LANES, f32())
     smaller = arith.select(arith.cmpf(arith.CmpFPredicate.OGT, smaller, limit), limit, smaller)
     return vector.fma(arith.mulf(exact, smaller), larger, total)
-
-
-def _either(condition: Any, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
-    """Build one or the other, by a condition at run time."""
-    branch = scf.IfOp(condition, has_else=True)
-    for block, build in ((branch.then_block, then), (branch.else_block, otherwise)):
-        with ir.InsertionPoint(block):
-            build()
-            scf.yield_([])

@@ -11,15 +11,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mx_dialect._mlir import ir
+from mx_dialect._mlir import arith
 from mx_dialect.schedule.contraction import Contraction, Side, divisor_of, loop_of
 from mx_dialect.schedule.emitter import Size, load_vector
-from mx_dialect.schedule.registers import BYTES, bitcast, byte_constant, intrinsic
+from mx_dialect.schedule.nibbles import bytes_at, load_nibbles
+from mx_dialect.schedule.registers import BYTES, bitcast, byte_constant, i8, intrinsic, prefetch
 from mx_dialect.schedule.side import ScaledCode, places_of, scaled_code
 from mx_dialect.schedule.tabulate import tabulate
 
 _MOST_FRACTION_BITS = 12
 _LOOKUP_ENTRIES = 64
+OFFSET = 128
+"""What is added to an integer to make it an unsigned byte."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +49,14 @@ def integer_side(contraction: Contraction, side: Side) -> IntegerSide | None:
     found = scaled_code(contraction, side)
     if found is None:
         return None
-    elements, scales = tabulate(found.code), tabulate(found.scale)
+    elements, scales = tabulate(found.code, found.input.value), tabulate(found.scale)
     if elements is None or scales is None or not np.isfinite(elements).all() or not _are_powers_of_two(scales):
         return None
     for bits in range(_MOST_FRACTION_BITS + 1):
         whole = np.ldexp(elements, bits)
         if (whole == np.rint(whole)).all():
-            if np.abs(whole).max() > 128 or whole.max() > 127:
+            # Code 0 stands for what is masked out.
+            if np.abs(whole).max() > 128 or whole.max() > 127 or whole[0] != 0:
                 return None
             integers = IntegerSide(found, whole.astype(np.int8), bits)
             return integers if integers.is_code_itself or _repeats(integers.integers) else None
@@ -71,12 +75,15 @@ def _repeats(integers: npt.NDArray[np.int8]) -> bool:
 
 
 class CodeReader:
-    """Reads neighbouring codes of a side along its last axis as signed integers of 8 bits, 64 at once."""
+    """Reads neighbouring codes of a side along its last axis, 64 at once, as integers of 8 bits."""
 
     def __init__(self, contraction: Contraction, side: IntegerSide):
         self._input = side.code.input
         self._buffer = contraction.op.operands[self._input.number]
-        self._table = None if side.is_code_itself else byte_constant(side.integers[:_LOOKUP_ENTRIES])
+        table = side.integers[:_LOOKUP_ENTRIES]
+        self._signed = None if side.is_code_itself else byte_constant(table)
+        self._unsigned = None if side.is_code_itself else byte_constant(table.astype(np.int32) + OFFSET)
+        self._offset = byte_constant(np.full(BYTES, OFFSET))
 
     def along(self) -> int | None:
         """Return the loop along which neighbours are neighbours in memory."""
@@ -85,11 +92,24 @@ class CodeReader:
 
     def read(self, loops: Sequence[Size], count: int = BYTES, mask: Any = None) -> Any:
         """Return `count` codes at `loops` as they are, i8; with a mask, zeros where it is not set."""
-        codes = load_vector(self._buffer, places_of(self._input, loops), count, mask)
-        return bitcast(codes, ir.IntegerType.get_signless(8))
+        places = places_of(self._input, loops)
+        if self._input.packed > 1:
+            return load_nibbles(self._buffer, places, count, mask)
+        return bitcast(load_vector(self._buffer, places, count, mask), i8())
+
+    def fetch(self, loops: Sequence[Size]) -> None:
+        """Have the codes at `loops` fetched from memory."""
+        places = places_of(self._input, loops)
+        prefetch(self._buffer, places if self._input.packed == 1 else bytes_at(places))
 
     def integers(self, codes: Any) -> Any:
         """Return the integers of a vector of 64 codes."""
-        if self._table is None:
-            return codes
-        return intrinsic("llvm.x86.avx512.permvar.qi.512", codes.type, self._table, codes)
+        return codes if self._signed is None else _lookup(self._signed, codes)
+
+    def unsigned(self, codes: Any) -> Any:
+        """Return OFFSET more than the integers, as unsigned bytes."""
+        return arith.xori(codes, self._offset) if self._unsigned is None else _lookup(self._unsigned, codes)
+
+
+def _lookup(table: Any, codes: Any) -> Any:
+    return intrinsic("llvm.x86.avx512.permvar.qi.512", codes.type, table, codes)

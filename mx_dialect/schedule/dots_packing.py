@@ -11,7 +11,8 @@ from typing import Any
 
 from mx_dialect._mlir import arith, ir, memref, vector
 from mx_dialect.schedule.contraction import Contraction
-from mx_dialect.schedule.dots_codes import CodeReader, IntegerSide
+from mx_dialect.schedule.dots_codes import OFFSET, CodeReader, IntegerSide
+from mx_dialect.schedule.dots_scales import ScaleReader, harmless, if_true, is_tiny
 from mx_dialect.schedule.emitter import (
     Size,
     add,
@@ -27,7 +28,6 @@ from mx_dialect.schedule.emitter import (
     scaled,
     store_vector,
     sub,
-    vector_type,
 )
 from mx_dialect.schedule.panel_packing import Part, not_negative, transposed
 from mx_dialect.schedule.registers import BYTES, LANES, bitcast, buffer, byte_dots, i8, i32, shuffle, splat
@@ -35,14 +35,12 @@ from mx_dialect.schedule.side import SideReader
 
 CODES = 4
 """Codes of a word, an i32: neighbours along k."""
-OFFSET = 128
 MAGIC = 1.5 * 2.0**23
 MAGIC_BITS = 0x4B400000
 LARGEST_DOT = 1 << 22
 """MAGIC plus an integer of up to this magnitude is an f32 whose bits are those of MAGIC plus the integer."""
 _LARGEST_SCALE = 2.0**104
 """MAGIC times this does not overflow."""
-_SMALLEST_NORMAL = 2.0**-126
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,8 @@ class RightPanel:
 
     @classmethod
     def allocate(cls, columns: int, depth: int, block: int) -> "RightPanel":
-        strips, blocks = columns // LANES, depth // block
+        # Scales are transposed in squares.
+        strips, blocks = columns // LANES, -(-depth // block // LANES) * LANES
         words = buffer([strips, depth // CODES, LANES], i32())
         return cls(words, *(buffer([strips, blocks, LANES], element) for element in (i32(), f32(), f32())))
 
@@ -83,18 +82,33 @@ class RightPanel:
 
 
 class Pieces:
-    """Splits a part along k into pieces of whole blocks that vectors of 64 codes read."""
+    """Splits a part along k into pieces of whole blocks that vectors of 64 codes read.
 
-    def __init__(self, contraction: Contraction):
+    `depth` is the extent along k; parts start at multiples of `granule`.
+    """
+
+    def __init__(self, contraction: Contraction, depth: Size, granule: int):
         self.block = contraction.block
         # Where k is two loops, neighbours end with the block.
         self.at_once = 1 if len(contraction.k) == 2 else max(1, BYTES // contraction.block)
+        self._depth, self._granule = depth, granule
+
+    def divide(self, blocks: int) -> bool:
+        """Tell whether every part is a multiple of so many blocks."""
+        size = blocks * self.block
+        return isinstance(self._depth, int) and self._depth % size == 0 and self._granule % size == 0
 
     def each(self, blocks: Size, body: Any, carried: Any = ()) -> list[Any]:
         """Build body(first block, how many, *carried) for all pieces of some blocks."""
+        if self.divide(self.at_once):
+            return loop(0, blocks, self.at_once, lambda b, *v: body(b, self.at_once, *v), carried)
         whole = scaled(floordiv(blocks, self.at_once), self.at_once)
         found = loop(0, whole, self.at_once, lambda b, *v: body(b, self.at_once, *v), carried)
         return loop(whole, blocks, 1, lambda b, *v: body(b, 1, *v), found)
+
+    def remaining(self, blocks: Size, start: Size) -> Size:
+        """Return how many of some blocks there are from `start` on, a multiple of 16; 16 where they are always."""
+        return LANES if self.divide(LANES) else sub(blocks, start)
 
     def vectors(self, blocks: int) -> list[tuple[int, Any]]:
         """Return where each vector of a piece starts, and the mask of its codes, None if they fill it."""
@@ -105,72 +119,65 @@ class Pieces:
 class LeftPacker:
     """Packs rows of the left side, which lie along k."""
 
-    def __init__(self, contraction: Contraction, side: IntegerSide):
+    def __init__(self, contraction: Contraction, side: IntegerSide, pieces: Pieces):
         self._c, self._side = contraction, side
         self._codes = CodeReader(contraction, side)
-        self._scales = SideReader(contraction, contraction.lhs, -1, 1)
-        self._pieces = Pieces(contraction)
-        self._sign = splat(-OFFSET, BYTES, i8())
+        self._scales = ScaleReader(contraction, contraction.lhs, side)
+        self._pieces = pieces
 
     def pack(self, part: Part, rows: Size, panel: LeftPanel) -> None:
         """Pack a part as `rows` rows; those beyond the last are the last again."""
 
+        blocks = floordiv(part.depth, self._c.block)
+
         def row(i: Any) -> list[Any]:
             m = add(part.first, minimum(i, sub(part.count, 1)))
-
-            def piece(b: Any, blocks: int) -> list[Any]:
-                self._piece(part, m, i, b, blocks, panel)
-                return []
-
-            return self._pieces.each(floordiv(part.depth, self._c.block), piece)
+            self._pieces.each(blocks, lambda b, count: self._piece(part, m, i, b, count, panel))
+            return loop(0, blocks, LANES, lambda b: self._row_scales(part, m, i, b, panel))
 
         loop(0, rows, 1, row)
 
-    def _piece(self, part: Part, m: Size, i: Size, b: Size, blocks: int, panel: LeftPanel) -> None:
+    def _piece(self, part: Part, m: Size, i: Size, b: Size, blocks: int, panel: LeftPanel) -> list[Any]:
         block = self._c.block
         at = add(floordiv(part.k, block), b)
-        found: list[Any] = []
         for start, mask in self._pieces.vectors(blocks):
             loops = self._c.loops(part.batch, m, 0, at, start, add(scaled(at, block), start))
-            integers = self._codes.integers(self._codes.read(loops, BYTES, mask))
-            words = bitcast(arith.xori(integers, self._sign), i32())
+            words = bitcast(self._codes.unsigned(self._codes.read(loops, BYTES, mask)), i32())
             store_vector(words, panel.words, [i, add(scaled(b, block // CODES), start // CODES)])
-            found.append(integers)
-        for number in range(blocks):
-            place = add(at, number)
-            loops = self._c.loops(part.batch, m, 0, place, 0, scaled(place, block))
-            scale = self._scales.block_values(loops)[self._side.code.scale]
-            scale = _harmless(scale, _is_zero(_of_block(found, number, block)))
-            memref.store(scale, panel.scales, [index(i), index(add(b, number))])
+        return []
 
+    def _row_scales(self, part: Part, m: Size, i: Size, b: Size, panel: LeftPanel) -> list[Any]:
+        """Store the scales of some blocks of a row."""
+        blocks = floordiv(part.depth, self._c.block)
+        at = add(floordiv(part.k, self._c.block), b)
+        loops = self._c.loops(part.batch, m, 0, at, 0, scaled(at, self._c.block))
+        scales, mask = self._scales.read(loops, self._pieces.remaining(blocks, b))
+        store_vector(scales, panel.scales, [i, b])
+        tiny = is_tiny(scales) if mask is None else arith.andi(is_tiny(scales), mask)
+        some = vector.reduction(tiny.type.element_type, vector.CombiningKind.OR, tiny)
 
-def _of_block(vectors: list[Any], number: int, block: int) -> Any:
-    """Return a vector that is zero where all integers of a block are, from vectors of neighbouring integers."""
-    if block < BYTES:
-        start, size, one = (
-            ir.ArrayAttr.get([ir.IntegerAttr.get(ir.IntegerType.get_signless(64), n)])
-            for n in (number * block, block, 1)
-        )
-        return vector.extract_strided_slice(vector_type(block, i8()), vectors[0], start, size, one)
-    total = vectors[0]
-    for other in vectors[1:]:
-        total = arith.ori(total, other)
-    return total
+        def repair() -> None:
+            loop(b, minimum(add(b, LANES), blocks), 1, lambda x: self._repair(i, x, panel))
 
+        if_true(some, repair)
+        return []
 
-def _is_zero(integers: Any) -> Any:
-    words = bitcast(integers, i32())
-    combined = vector.reduction(i32(), vector.CombiningKind.OR, words)
-    return arith.cmpi(arith.CmpIPredicate.eq, combined, arith.constant(i32(), 0))
+    def _repair(self, i: Size, b: Size, panel: LeftPanel) -> list[Any]:
+        """Make the scale of a block of zeros harmless."""
+        words = self._c.block // CODES
+        lanes = min(words, LANES)
+        zero = splat(-0x7F7F7F80, lanes, i32())
 
+        def some(w: Any, bits: Any) -> list[Any]:
+            found = load_vector(panel.words, [i, add(scaled(b, words), w)], lanes)
+            return [arith.ori(bits, arith.xori(found, zero))]
 
-def _harmless(scale: Any, is_zero: Any) -> Any:
-    """Return 1 instead of a subnormal scale of a block of zeros; processors multiply subnormals slowly."""
-    constants = (arith.constant(f32(), _SMALLEST_NORMAL), arith.constant(f32(), 1.0))
-    if isinstance(scale.type, ir.VectorType):
-        constants = tuple(splat(value, LANES, f32()) for value in (_SMALLEST_NORMAL, 1.0))
-    tiny = arith.cmpf(arith.CmpFPredicate.OLT, scale, constants[0])
-    return arith.select(arith.andi(tiny, is_zero), constants[1], scale)
+        (bits,) = loop(0, words, lanes, some, [splat(0, lanes, i32())])
+        combined = vector.reduction(i32(), vector.CombiningKind.OR, bits)
+        is_zero = arith.cmpi(arith.CmpIPredicate.eq, combined, arith.constant(i32(), 0))
+        place = [index(i), index(b)]
+        memref.store(harmless(memref.load(panel.scales, place), is_zero), panel.scales, place)
+        return []
 
 
 @dataclass(frozen=True)
@@ -185,40 +192,48 @@ class _Strip:
 class RightPacker:
     """Packs columns of the right side, which lies along n or along k; columns that are not there are copies or zeros.
 
-    `unit_bits` is how many bits of a dot product of integers are its fraction; scales take it in.
+    There are `count` in all, of which a multiple of `granule` is packed. `unit_bits` is how many bits of a dot product
+    of integers are its fraction; scales take it in.
     """
 
-    def __init__(self, contraction: Contraction, side: IntegerSide, count: Size, unit_bits: int):
-        self._c, self._side, self._count = contraction, side, count
+    def __init__(
+        self, contraction: Contraction, side: IntegerSide, pieces: Pieces, count: Size, granule: int, unit_bits: int
+    ):
+        self._c, self._side, self._count, self._granule = contraction, side, count, granule
         self._unit = 2.0**-unit_bits
         self._codes = CodeReader(contraction, side)
         self._along_k = self._codes.along() == contraction.k[-1]
-        along = -1 if self._along_k else contraction.n
-        self._scales = SideReader(contraction, contraction.rhs, along, 1 if self._along_k else LANES)
-        self._pieces = Pieces(contraction)
-        self._ragged = not (isinstance(count, int) and count % LANES == 0)
+        self._column_scales = SideReader(contraction, contraction.rhs, contraction.n, LANES)
+        self._row_scales = ScaleReader(contraction, contraction.rhs, side)
+        self._pieces = pieces
+        self._ragged = not (isinstance(count, int) and count % granule == 0)
         self._ones = splat(-OFFSET, BYTES, i8())
 
     def pack(self, part: Part, panel: RightPanel) -> Any:
         """Pack a part and return an i1: some scale is so large that MAGIC times it is not a number."""
         blocks = floordiv(part.depth, self._c.block)
+        count = scaled(ceildiv(part.count, self._granule), self._granule // LANES)
 
-        def strips(b: Any, count: int, large: Any) -> list[Any]:
+        def strips(b: Any, some: int, large: Any) -> list[Any]:
             def strip(j: Any, large: Any) -> list[Any]:
-                strip_ = _Strip(part, add(part.first, scaled(j, LANES)), j)
+                strip_ = self._strip(part, j)
                 if self._along_k:
-                    return self._transpose(strip_, b, count, panel, large)
+                    return self._transpose(strip_, b, some, panel, large)
                 return self._copy(strip_, b, panel, large)
 
-            return loop(0, ceildiv(part.count, LANES), 1, strip, [large])
+            return loop(0, count, 1, strip, [large])
 
         none = splat(0, LANES, ir.IntegerType.get_signless(1))
         if self._along_k:
+            loop(0, count, 1, lambda j: self._transpose_scales(self._strip(part, j), panel))
             (large,) = self._pieces.each(blocks, strips, [none])
         else:
             # Block after block, so that strips find in cache what their neighbours read.
             (large,) = loop(0, blocks, 1, lambda b, large: strips(b, 1, large), [none])
         return vector.reduction(ir.IntegerType.get_signless(1), vector.CombiningKind.OR, large)
+
+    def _strip(self, part: Part, j: Size) -> _Strip:
+        return _Strip(part, add(part.first, scaled(j, LANES)), j)
 
     def _copy(self, strip: _Strip, b: Size, panel: RightPanel, large: Any) -> list[Any]:
         """Pack a block whose rows lie along n."""
@@ -238,7 +253,7 @@ class RightPacker:
         zero = splat(0, LANES, i32())
         total, bits = loop(0, words, 1, word, [zero, zero])
         loops = self._c.loops(strip.part.batch, 0, strip.column, at, 0, base)
-        scale = self._scales.block_values(loops, mask)[self._side.code.scale]
+        scale = self._column_scales.block_values(loops, mask)[self._side.code.scale]
         scale = scale if isinstance(scale.type, ir.VectorType) else broadcast(scale, LANES)
         return [arith.ori(large, self._finish(strip, b, panel, scale, total, bits))]
 
@@ -246,7 +261,6 @@ class RightPacker:
         """Pack some blocks of columns that lie along k."""
         block = self._c.block
         at = add(floordiv(strip.part.k, block), b)
-        self._column_scales(strip, b, blocks, panel)
         words: list[Any] = []
         for start, mask in self._pieces.vectors(blocks):
             rows: list[Any] = []
@@ -271,22 +285,25 @@ class RightPacker:
         column = add(strip.column, lane)
         return minimum(column, sub(self._count, 1)) if self._ragged else column
 
-    def _column_scales(self, strip: _Strip, b: Size, blocks: int, panel: RightPanel) -> None:
-        at = add(floordiv(strip.part.k, self._c.block), b)
+    def _transpose_scales(self, strip: _Strip, panel: RightPanel) -> list[Any]:
+        """Put the scales of columns that lie along k in the panel."""
+        block = self._c.block
+        blocks, first = floordiv(strip.part.depth, block), floordiv(strip.part.k, block)
 
-        def column(lane: Any) -> list[Any]:
-            for number in range(blocks):
-                place = add(at, number)
-                n = self._column(strip, lane)
-                loops = self._c.loops(strip.part.batch, 0, n, place, 0, scaled(place, self._c.block))
-                scale = self._scales.block_values(loops)[self._side.code.scale]
-                memref.store(scale, panel.scales, [index(strip.number), index(add(b, number)), lane])
+        def some(b: Any) -> list[Any]:
+            at = add(first, b)
+            rows: list[Any] = []
+            for lane in range(LANES):
+                loops = self._c.loops(strip.part.batch, 0, self._column(strip, lane), at, 0, scaled(at, block))
+                rows.append(self._row_scales.read(loops, self._pieces.remaining(blocks, b))[0])
+            for number, scales in enumerate(transposed(rows)):
+                store_vector(scales, panel.scales, [strip.number, add(b, number), 0])
             return []
 
-        loop(0, LANES, 1, column)
+        return loop(0, blocks, LANES, some)
 
     def _store(self, codes: Any, strip: _Strip, word: Size, panel: RightPanel, total: Any, bits: Any) -> list[Any]:
-        """Store a word of each column; return 128 times the columns' sums so far, and all bits that were set in them."""
+        """Store a word of each column; return 128 times the columns' sums so far, and all bits set in them."""
         integers = self._codes.integers(codes)
         words = bitcast(integers, i32())
         store_vector(words, panel.words, [strip.number, word, 0])
@@ -295,7 +312,7 @@ class RightPacker:
     def _finish(self, strip: _Strip, b: Size, panel: RightPanel, scale: Any, total: Any, bits: Any) -> Any:
         """Store what a block needs besides its words; tell which scales are too large."""
         zero = arith.cmpi(arith.CmpIPredicate.eq, bits, splat(0, LANES, i32()))
-        scale = arith.mulf(_harmless(scale, zero), splat(self._unit, LANES, f32()))
+        scale = arith.mulf(harmless(scale, zero), splat(self._unit, LANES, f32()))
         place = [strip.number, b, 0]
         store_vector(arith.subi(splat(MAGIC_BITS, LANES, i32()), total), panel.starts, place)
         store_vector(scale, panel.scales, place)

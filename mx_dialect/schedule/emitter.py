@@ -147,6 +147,11 @@ def store_vector(value: Any, buffer: Any, indices: Sequence[Size], mask: Any = N
         vector.maskedstore(buffer, places, mask, value)
 
 
+def prefetch(buffer: Any, indices: Sequence[Size], level: int = 1) -> None:
+    """Ask for the cache line of an element, to be in a level of the caches soon."""
+    memref.PrefetchOp(buffer, [index(i) for i in indices], False, 4 - level, True)
+
+
 def broadcast(value: Any, lanes: int) -> Any:
     return vector.broadcast(vector_type(lanes, value.type), value)
 

@@ -15,7 +15,7 @@ not fill a tile are worked on by narrower tiles.
 from dataclasses import dataclass
 from typing import Any
 
-from mx_dialect._mlir import ir, vector
+from mx_dialect._mlir import arith, ir, vector
 from mx_dialect.schedule.buffers import depth, extent, for_each_batch, output
 from mx_dialect.schedule.contraction import DYNAMIC, Contraction, reads_along
 from mx_dialect.schedule.emitter import (
@@ -29,12 +29,14 @@ from mx_dialect.schedule.emitter import (
     load_vector,
     loop,
     minimum,
+    prefetch,
     release,
     scaled,
     scratch,
     store_vector,
     sub,
     tiles,
+    zeros,
 )
 from mx_dialect.schedule.panel_packing import LeftPacker, Part, RightPacker, not_negative
 from mx_dialect.schedule.span import Division, Span, bounds
@@ -207,8 +209,11 @@ class _Tiles:
                         values[t] = vector.fma(left, right[v], values[t])
             return values
 
-        sums = [load_vector(self._out, place, lanes, masks[v]) for place, v in places]
-        sums = loop(0, self._left.depth, self._unroll, step, sums)
+        # What the sums are added to arrives while they are computed; not in the first cache, whose sets its rows share.
+        for place, _ in places:
+            prefetch(self._out, place, level=2)
+        sums = loop(0, self._left.depth, self._unroll, step, [zeros(lanes) for _ in places])
         for (place, v), value in zip(places, sums, strict=True):
-            store_vector(value, self._out, place, masks[v])
+            total = arith.addf(load_vector(self._out, place, lanes, masks[v]), value)
+            store_vector(total, self._out, place, masks[v])
         return []

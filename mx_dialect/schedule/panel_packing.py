@@ -62,7 +62,7 @@ class LeftPacker:
 
 @dataclass(frozen=True)
 class _Strip:
-    """A vector of columns of a block along k: the first column, the block, where k it starts at, and its panel place."""
+    """A vector of columns of a block along k: the first column, the block, where along k it starts, and its place."""
 
     part: Part
     column: Size

@@ -1,4 +1,4 @@
-"""Operations on whole vector registers of 64 bytes: constants, bit casts, and instructions that MLIR has no name for."""
+"""Operations on whole vector registers of 64 bytes: constants, bit casts, and instructions without a name in MLIR."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -56,7 +56,7 @@ def shuffle(a: Any, b: Any, lanes: Sequence[int]) -> Any:
 
 
 def byte_dots(total: Any, unsigned: Any, signed: Any) -> Any:
-    """Add to each i32 of `total` the four products of its bytes of an unsigned and a signed vector; exact modulo 2^32."""
+    """Add to each i32 of `total` the four products of bytes of an unsigned and a signed vector; exact modulo 2^32."""
     return intrinsic("llvm.x86.avx512.vpdpbusd.512", total.type, total, unsigned, signed)
 
 

@@ -194,9 +194,15 @@ class _Rows:
             m, n = (add(first, r), 0)[:: 1 if self.long_loop == self.c.m else -1]
             return self.c.loops(batch, m, n, at, place, k)
 
+        next_rows = [minimum(add(first, rows + r), sub(self.total, 1)) for r in range(rows)]
+
+        def ahead(r: int, at: Size, place: Size, k: Size) -> list[Any]:
+            m, n = (next_rows[r], 0)[:: 1 if self.long_loop == self.c.m else -1]
+            return self.c.loops(batch, m, n, at, place, k)
+
         for r in range(rows):
             self._decode_scales(loops, r, scales)
-        tile = Tile(rows, self.columns, strips, loops, scales, short, fold)
+        tile = Tile(rows, self.columns, strips, loops, ahead, scales, short, fold)
         totals = [zeros(self.plan.lanes) for _ in keys]
         for reader, start, stop in self._spans():
 

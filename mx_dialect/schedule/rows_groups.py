@@ -11,7 +11,8 @@ from typing import Any, Protocol
 
 from mx_dialect._mlir import arith, ir, vector
 from mx_dialect.schedule.contraction import Contraction, Side, loop_of
-from mx_dialect.schedule.emitter import Size, add, broadcast, floordiv, load, load_vector
+from mx_dialect.schedule.emitter import Size, add, broadcast, floordiv, load, load_vector, prefetch
+from mx_dialect.schedule.nibbles import bytes_at, load_nibbles
 from mx_dialect.schedule.side import ScaledCode, SideReader, places_of, scaled_code
 from mx_dialect.schedule.table_decoder import GROUP, LANES, ORDER, STRIPS, TableDecoder, decodes
 from mx_dialect.schedule.tabulate import tabulate
@@ -22,12 +23,16 @@ Sums = dict[tuple[int, int, int], Any]
 
 @dataclass(frozen=True)
 class Tile:
-    """Some rows of the long side: the loops of row r at (block, place, k), their scales, and all of the short side."""
+    """Some rows of the long side: the loops of row r at (block, place, k), their scales, and all of the short side.
+
+    `ahead` is `loops` for the rows that are worked on next.
+    """
 
     rows: int
     columns: int
     strips: int
     loops: Callable[[int, Size, Size, Size], list[Any]]
+    ahead: Callable[[int, Size, Size, Size], list[Any]]
     scales: dict[Any, Any]
     short: Any
     fold: bool
@@ -102,8 +107,11 @@ class TableReader:
                     sums[key] = vector.fma(x, others[s, v], sums[key])
 
     def _codes(self, tile: Tile, r: int, k: Size) -> Any:
+        # Rows may be pages apart, and the processor does not look ahead into the next page.
+        ahead = places_of(self._code.input, tile.ahead(r, floordiv(k, self._block), 0, k))
+        prefetch(self._buffer, ahead if self._code.input.packed == 1 else bytes_at(ahead))
         places = places_of(self._code.input, tile.loops(r, floordiv(k, self._block), 0, k))
-        codes = load_vector(self._buffer, places, GROUP)
+        codes = (load_vector if self._code.input.packed == 1 else load_nibbles)(self._buffer, places, GROUP)
         return arith.bitcast(ir.VectorType.get([GROUP], ir.IntegerType.get_signless(8)), codes)
 
     def _scale(self, tile: Tile, r: int, k: Size) -> Any:
@@ -120,7 +128,7 @@ class TableReader:
 def table_reader(contraction: Contraction, side: Side) -> Callable[[], TableReader] | None:
     """Return what makes a reader of a side by tables, or None if its values cannot be decoded so."""
     code = scaled_code(contraction, side)
-    table = None if code is None else tabulate(code.code)
+    table = None if code is None else tabulate(code.code, code.input.value)
     if code is None or table is None or not decodes(table) or contraction.block < GROUP // STRIPS:
         return None
     if code.input.last() is None or loop_of(code.input.last()) != contraction.k[-1] or len(contraction.k) != 1:

@@ -3,13 +3,14 @@
 What the elements of a block share, as its scale, is computed once a block: `block_values` first, `element` then.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mx_dialect._mlir import affine, ir
 from mx_dialect.schedule.contraction import Contraction, Input, Side, divisor_of, loop_of
 from mx_dialect.schedule.emitter import Size, broadcast, index, load, load_vector
+from mx_dialect.schedule.nibbles import load_nibble, load_nibbles
 
 Values = dict[Any, Any]
 
@@ -32,7 +33,7 @@ def scaled_code(contraction: Contraction, side: Side) -> ScaledCode | None:
     inputs = {i.number: i for i in side.inputs}
     first, second = value.owner.operation.operands
     for code, scale in ((first, second), (second, first)):
-        numbers = _inputs_of(code)
+        numbers = reader.inputs_of(code)
         if len(numbers) == 1 and not reader.is_shared(code) and reader.is_shared(scale):
             return ScaledCode(inputs[numbers.pop()], code, scale)
     return None
@@ -50,13 +51,14 @@ class SideReader:
         self._place = contraction.k[-1]
         self._inputs = {i.number: i for i in side.inputs}
         self._operands = list(contraction.op.operands)
-        self._shared = {value: self._is_shared(value) for value in postorder(side.value)}
+        self._leaves = {i.value: i for i in side.inputs}
+        self._shared = {value: self._is_shared(value) for value in postorder(side.value, (), self._leaves)}
 
     def block_values(self, loops: Sequence[Size], mask: Any = None) -> Values:
         """Compute what all elements of a block along k share; `loops` has a value for each loop."""
         found: Values = {}
         for value, shared in self._shared.items():
-            if shared and _inputs_of(value):
+            if shared and self.inputs_of(value):
                 self._evaluate(value, loops, mask, found)
         return found
 
@@ -64,10 +66,10 @@ class SideReader:
         """Return what the elements of a block share: the values of the body that all the others are computed from."""
         used: dict[Any, None] = {}
         for value, shared in self._shared.items():
-            if shared or not isinstance(value, ir.OpResult):
+            if shared or value in self._leaves or not isinstance(value, ir.OpResult):
                 continue
             for operand in value.owner.operation.operands:
-                if self._shared[operand] and _inputs_of(operand):
+                if self._shared[operand] and self.inputs_of(operand):
                     used[operand] = None
         if self._shared[self._side.value]:
             used[self._side.value] = None
@@ -96,17 +98,21 @@ class SideReader:
         """Tell whether the elements of a block share a value of the body."""
         return self._shared[value]
 
+    def inputs_of(self, value: Any) -> set[int]:
+        """Return the numbers of the inputs that a value of the body depends on."""
+        return {self._leaves[v].number for v in postorder(value, (), self._leaves) if v in self._leaves}
+
     def _is_shared(self, value: Any) -> bool:
         """Tell whether no input that a value depends on is read anew for each place in a block."""
-        return not any(self._reads_each_place(self._inputs[number]) for number in _inputs_of(value))
+        return not any(self._reads_each_place(self._inputs[number]) for number in self.inputs_of(value))
 
     def _reads_each_place(self, item: Input) -> bool:
         return any(loop_of(r) == self._place and divisor_of(r) == 1 for r in item.map.results)
 
     def _evaluate(self, root: Any, loops: Sequence[Size], mask: Any, found: Values) -> Any:
-        for value in postorder(root, found):
-            if isinstance(value, ir.BlockArgument):
-                found[value] = self._read(self._inputs[value.arg_number], loops, mask)
+        for value in postorder(root, found, self._leaves):
+            if value in self._leaves:
+                found[value] = self._read(self._leaves[value], loops, mask)
             else:
                 found[value] = self._copy(value.owner.operation, found)
         return found[root]
@@ -118,8 +124,8 @@ class SideReader:
         places = places_of(item, loops)
         last = item.last()
         if last is None or loop_of(last) != self._along or divisor_of(last) != self._step:
-            return load(buffer, places)
-        return load_vector(buffer, places, self._lanes, mask)
+            return load(buffer, places) if item.packed == 1 else load_nibble(buffer, places)
+        return (load_vector if item.packed == 1 else load_nibbles)(buffer, places, self._lanes, mask)
 
     def _copy(self, op: Any, found: Mapping[Any, Any]) -> Any:
         """Return the result of an operation of the body on values that may be vectors now."""
@@ -156,10 +162,13 @@ def _place(result: Any, loops: Sequence[Size]) -> Size:
     return affine.apply(ir.AffineMap.get(1, 0, [expr]), [index(value)])
 
 
-def postorder(root: Any, known: Mapping[Any, Any] | None = None) -> list[Any]:
-    """Return the values that a value is computed from, operands first, itself last; those in `known` are left out."""
+def postorder(root: Any, known: Iterable[Any] = (), leaves: Container[Any] = ()) -> list[Any]:
+    """Return the values that a value is computed from, operands first, itself last.
+
+    Those in `known` are left out, and so is what values in `leaves` are computed from.
+    """
     order: list[Any] = []
-    seen: set[Any] = set(known or ())
+    seen: set[Any] = set(known)
     pending: list[tuple[Any, bool]] = [(root, False)]
     while pending:
         value, ready = pending.pop()
@@ -168,10 +177,6 @@ def postorder(root: Any, known: Mapping[Any, Any] | None = None) -> list[Any]:
         elif value not in seen:
             seen.add(value)
             pending.append((value, True))
-            if isinstance(value, ir.OpResult):
+            if isinstance(value, ir.OpResult) and value not in leaves:
                 pending += [(operand, False) for operand in value.owner.operation.operands]
     return order
-
-
-def _inputs_of(value: Any) -> set[int]:
-    return {v.arg_number for v in postorder(value) if isinstance(v, ir.BlockArgument)}

@@ -30,10 +30,14 @@ class _Unknown(Exception):
     """An operation or a type that is not evaluated here."""
 
 
-def tabulate(value: Any) -> Array | None:
-    """Return the 256 f32 values of a value of a body that depends on one argument of 8 bits; None if it is not one."""
-    order = postorder(value)
-    arguments = [v for v in order if isinstance(v, ir.BlockArgument)]
+def tabulate(value: Any, code: Any = None) -> Array | None:
+    """Return the 256 f32 values of a value of a body that depends on one argument of 8 bits; None if it is not one.
+
+    `code` is a value of the body to take for that argument.
+    """
+    leaves = () if code is None else (code,)
+    order = postorder(value, (), leaves)
+    arguments = [v for v in order if isinstance(v, ir.BlockArgument) or v in leaves]
     if len(arguments) != 1 or _width(arguments[0].type) != 8 or str(value.type) != "f32":
         return None
     known: dict[Any, Array] = {}

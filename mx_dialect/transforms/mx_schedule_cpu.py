@@ -30,7 +30,7 @@ from mx_dialect import diagnostics
 from mx_dialect._mlir import ir
 from mx_dialect.diagnostics import Diagnostic, MxError, at
 from mx_dialect.passes import Pass, option, register_pass
-from mx_dialect.schedule import contraction, cost_model, few_rows, parts, schedules
+from mx_dialect.schedule import contraction, cost_model, few_rows, packed, parts, schedules
 from mx_dialect.schedule.attribute import ATTRIBUTE, NONE
 from mx_dialect.schedule.contraction import DYNAMIC, Contraction
 from mx_dialect.schedule.host import Host, detect
@@ -110,6 +110,7 @@ def _annotate(root: Any, options: Options) -> None:
             diagnostics.remark_at(op, f"mx-schedule-cpu leaves this linalg.generic as it is: {attribute}")
         else:
             op.attributes[ATTRIBUTE] = attribute
+            packed.absorb(op)
     if errors:
         raise MxError.of(*errors)
 

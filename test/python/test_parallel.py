@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -104,7 +105,7 @@ def test_a_range_is_cut_in_whole_granules(start: int, length: int, granule: int,
     assert 1 <= len(ranges) <= parts
     assert ranges[0][0] == start
     assert ranges[-1][1] == start + length
-    for (_, stop), (begin, _) in zip(ranges, ranges[1:], strict=False):
+    for (_, stop), (begin, _) in pairwise(ranges):
         assert stop == begin
         assert begin % granule == 0
     sizes = [-(-(stop - begin) // granule) for begin, stop in ranges]

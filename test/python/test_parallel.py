@@ -62,9 +62,7 @@ def test_kernels_on_several_threads_of_the_caller_at_once() -> None:
     wrong: list[int] = []
 
     def work(i: int) -> None:
-        for _ in range(20):
-            if not np.array_equal(kernels[i](*cases[i][1]), expected[i]):
-                wrong.append(i)
+        wrong.extend(i for _ in range(20) if not np.array_equal(kernels[i](*cases[i][1]), expected[i]))
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
     for thread in threads:

@@ -28,7 +28,7 @@ def available() -> int:
     return os.cpu_count() or 1
 
 
-def checked(threads: int | None) -> int:
+def checked(threads: Any) -> int:
     """Return a number of threads: one for each processor if None.
 
     Raises:

@@ -12,6 +12,7 @@ from typing import Any
 from mx_dialect.schedule.columns import ColumnsPlan
 from mx_dialect.schedule.contraction import DYNAMIC, Contraction, reads_along
 from mx_dialect.schedule.dots import DotsPlan, sides
+from mx_dialect.schedule.dots_rows import DotRowsPlan
 from mx_dialect.schedule.host import Host
 from mx_dialect.schedule.panel import PanelPlan
 from mx_dialect.schedule.registers import LANES
@@ -19,8 +20,15 @@ from mx_dialect.schedule.rows import BODY, TABLE, RowsPlan
 from mx_dialect.schedule.rows_groups import table_reader
 from mx_dialect.schedule.schedules import SCHEDULES, Plan
 
+_VNNI = frozenset({"avx512_vnni", "avx512vbmi"})
+_FEW_DOTS = 4
+
 FEW = 8
 """Up to so many columns or rows of the result, dot products are faster than panels."""
+
+
+SKINNY = 64
+"""Up to so many columns, the right side fits the cache as a whole next to rows of the left one."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,7 @@ class Problem:
     m: int
     n: int
     k: int
+    block: int
     lhs_along_k: bool
     rhs_along_k: bool
     rhs_along_n: bool
@@ -44,6 +53,7 @@ class Problem:
             c.extents[c.m],
             c.extents[c.n],
             c.depth,
+            c.block,
             reads_along(c.lhs, place),
             reads_along(c.rhs, place),
             reads_along(c.rhs, c.n),
@@ -92,43 +102,64 @@ def _columns_plan(problem: Problem, host: Host) -> Plan:
     return ColumnsPlan(host.lanes, vectors, 1)
 
 
+def _multiple(size: int, block: int) -> int:
+    """Return the largest multiple of the block that is not more than a size, at least one block."""
+    return max(size // block, 1) * block
+
+
 def _panel_plan(problem: Problem, host: Host) -> Plan:
-    vectors = 2
+    vectors = 1 if 0 < problem.n <= host.lanes else 2
     columns = host.lanes * vectors
+    # A strip of the right panel takes half of the first cache, next to tiles of the left one; the right panel half of
+    # the second, the left one a few hundredths.
+    block_k = _multiple(host.l1_bytes // 2 // (4 * host.lanes * 2), problem.block)
+    right = host.l2_bytes // 2 // 4
+    if 0 < problem.n <= SKINNY:
+        # All columns for long rows of the left side, which is read once, in few streams: as few as are prefetched.
+        block_k = _multiple(right // (-(-problem.n // columns) * columns), problem.block)
+        return PanelPlan(host.lanes, 8, vectors, 4, 8, columns * -(-problem.n // columns), block_k)
     # The register tile: sums, vectors of the right side, a broadcast element of the left one.
     rows = (host.registers - vectors - 2) // vectors
-    # A strip of the right panel and a tile of the left one stay in the first cache, the right panel in a quarter of the
-    # second, the left one in a sixteenth. With fewer columns the right panel has room for longer rows of the left side.
-    block_k = host.l1_bytes * 3 // 4 // (4 * columns) // 128 * 128
-    block_n = max(host.l2_bytes // 4 // (4 * block_k) // columns, 1) * columns
-    if 0 < problem.n < block_n:
-        wanted = -(-problem.n // columns) * columns
-        block_k *= block_n // wanted
-    block_m = max(host.l2_bytes // 16 // (4 * block_k) // rows, 1) * rows
-    return PanelPlan(host.lanes, rows, vectors, 2, block_m, block_n, max(block_k, 128))
+    block_n = max(right // block_k // columns, 1) * columns
+    block_m = max(host.l2_bytes // 32 // (4 * block_k) // rows, 1) * rows
+    return PanelPlan(host.lanes, rows, vectors, 2, block_m, block_n, block_k)
 
 
 def _dots_plan(problem: Problem, host: Host) -> Plan:
-    # Twelve sums in f32, twelve dot products in i32 and what they are made of fit 32 registers.
-    rows, vectors = (12, 1) if 0 <= problem.n <= LANES else (6, 2)
+    # Sixteen sums beside sixteen dot products: some are spilled, which costs less than a smaller tile.
+    rows, vectors = (16, 1) if 0 <= problem.n <= LANES else (8, 2)
     columns = LANES * vectors
     if 0 <= problem.n <= 2 * columns:
         # The right panel is small. The left side is read once, in long rows.
-        return DotsPlan(rows, vectors, 12, 2 * columns, 4096)
+        return DotsPlan(rows, vectors, rows, 2 * columns, 4096)
     # Two strips of 16 columns, 48 bytes for each entry along k with their scales, fill half of the first cache.
     block_k = max(host.l1_bytes // 2 // 48 // 128 * 128, 128)
     # The right panel stays in half of the second cache. Rows of the result are pages apart: few at once.
     block_n = max(host.l2_bytes // 2 // (2 * block_k) // columns, 1) * columns
-    return DotsPlan(rows, vectors, 48, block_n, block_k)
+    return DotsPlan(rows, vectors, 64, block_n, block_k)
 
 
 RULES = (
+    Rule(
+        "dot_rows",
+        lambda p: p.integers and 0 <= p.n <= _FEW_DOTS and p.lhs_along_k,
+        lambda p, h: DotRowsPlan("lhs", 16),
+        "few columns of small integers: the left side is read once, sixteen rows at a time",
+        _VNNI,
+    ),
+    Rule(
+        "dot_rows",
+        lambda p: p.integers and 0 <= p.m <= _FEW_DOTS and p.rhs_along_k,
+        lambda p, h: DotRowsPlan("rhs", 16),
+        "few rows of small integers: the right side is read once, sixteen of its rows at a time",
+        _VNNI,
+    ),
     Rule(
         "dots",
         lambda p: p.integers,
         _dots_plan,
         "both sides are small integers: dot products of blocks are exact, at four times the rate of f32",
-        frozenset({"avx512_vnni", "avx512vbmi"}),
+        _VNNI,
     ),
     Rule(
         "rows",

@@ -13,31 +13,22 @@
 The result is that of `block_dots.matmul_block_dots`, to the bit.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
-from mx_dialect._mlir import arith, ir, vector
+from mx_dialect._mlir import ir
 from mx_dialect.schedule.buffers import depth, extent, for_each_batch, output
 from mx_dialect.schedule.contraction import DYNAMIC, Contraction, divisor_of, reads_along
 from mx_dialect.schedule.dots_codes import IntegerSide, integer_side
-from mx_dialect.schedule.dots_packing import (
-    CODES,
-    LARGEST_DOT,
-    MAGIC_BITS,
-    LeftPacker,
-    LeftPanel,
-    Pieces,
-    RightPacker,
-    RightPanel,
-)
+from mx_dialect.schedule.dots_exact import CODES, LARGEST_DOT, Finish, add_carefully, add_scaled
+from mx_dialect.schedule.dots_packing import LeftPacker, LeftPanel, Pieces, RightPacker, RightPanel
 from mx_dialect.schedule.dots_scales import can_read, if_true
 from mx_dialect.schedule.emitter import (
     Size,
     add,
     broadcast,
     ceildiv,
-    f32,
     first_lanes,
     floordiv,
     load,
@@ -48,15 +39,13 @@ from mx_dialect.schedule.emitter import (
     scaled,
     store_vector,
     sub,
-    vector_type,
 )
 from mx_dialect.schedule.panel_packing import Part, not_negative
-from mx_dialect.schedule.registers import BYTES, LANES, align_stack, bitcast, byte_dots, i8, i32, prefetch, splat
+from mx_dialect.schedule.registers import BYTES, LANES, align_stack, bitcast, byte_dots, i8, prefetch
 from mx_dialect.schedule.span import Division, Span, bounds
 
 _WORDS_AT_ONCE = 8
 _TILES_A_PART = 4
-_CLAMPED_SCALE = 2.0**100
 
 
 @dataclass(frozen=True)
@@ -103,7 +92,7 @@ def refusal(contraction: Contraction, plan: DotsPlan) -> str | None:
     if not reads_along(contraction.rhs, place) and not reads_along(contraction.rhs, contraction.n):
         return "the right side's rows lie neither along k nor along n"
     for side, integers in zip((contraction.lhs, contraction.rhs), found, strict=True):
-        if reads_along(side, place) and not can_read(contraction, side, integers):
+        if reads_along(side, place) and not can_read(contraction, integers):
             return "the scales of neighbouring blocks are no neighbours in memory"
     if plan.block_k % max(contraction.block, BYTES) or plan.block_m % plan.rows or plan.block_n % plan.columns:
         return f"block_k, block_m and block_n must be multiples of {BYTES} and the blocks, of rows, and of the columns"
@@ -180,10 +169,6 @@ class _Dots:
 
 def _up_to(size: int, extent_: Size, multiple: int) -> int:
     return min(size, -(-extent_ // multiple) * multiple) if isinstance(extent_, int) else size
-
-
-Finish: TypeAlias = Callable[[Any, Any, Any, Any, Any], Any]
-"""Adds a dot product to a sum: of the sum, the product, the scales of row and column, and the shift."""
 
 
 class _Tiles:
@@ -293,23 +278,3 @@ class _Tiles:
                 t = r * len(strips) + v
                 found.append(finish(totals[t], dots[t], scale, scales[v], shifts[v]))
         return found
-
-
-def add_scaled(total: Any, dot: Any, row: Any, column: Any, shift: Any) -> Any:
-    """Return total + dot * row * column, rounded once, of a dot product that starts at MAGIC_BITS."""
-    product = vector.fma(bitcast(dot, f32()), column, shift)
-    return vector.fma(product, row, total)
-
-
-def add_carefully(total: Any, dot: Any, row: Any, column: Any, _: Any) -> Any:
-    """Return the same where the scale of a column is so large that MAGIC times it overflows.
-
-    The smaller scale comes first, so that the product with it overflows only where the whole product does. Then it is
-    some smaller number, for which the whole product overflows as well.
-    """
-    exact = arith.sitofp(vector_type(LANES, f32()), arith.subi(dot, splat(MAGIC_BITS, LANES, i32())))
-    less = arith.cmpf(arith.CmpFPredicate.OLT, row, column)
-    smaller, larger = arith.select(less, row, column), arith.select(less, column, row)
-    limit = splat(_CLAMPED_SCALE, LANES, f32())
-    smaller = arith.select(arith.cmpf(arith.CmpFPredicate.OGT, smaller, limit), limit, smaller)
-    return vector.fma(arith.mulf(exact, smaller), larger, total)

@@ -11,25 +11,31 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mx_dialect._mlir import arith
-from mx_dialect.schedule.contraction import Contraction, Side, divisor_of, loop_of
-from mx_dialect.schedule.emitter import Size, load_vector
-from mx_dialect.schedule.nibbles import bytes_at, load_nibbles
-from mx_dialect.schedule.registers import BYTES, bitcast, byte_constant, i8, intrinsic, prefetch
+from mx_dialect._mlir import arith, ir
+from mx_dialect.schedule.contraction import Contraction, Input, Side, divisor_of, loop_of
+from mx_dialect.schedule.emitter import Size, load, load_vector
+from mx_dialect.schedule.nibbles import bytes_at, load_nibble, load_nibbles
+from mx_dialect.schedule.registers import BYTES, bitcast, byte_constant, i8, intrinsic, prefetch, splat
 from mx_dialect.schedule.side import ScaledCode, places_of, scaled_code
 from mx_dialect.schedule.tabulate import tabulate
 
 _MOST_FRACTION_BITS = 12
 _LOOKUP_ENTRIES = 64
+_WIDTH = 4
 OFFSET = 128
 """What is added to an integer to make it an unsigned byte."""
 
 
 @dataclass(frozen=True)
 class IntegerSide:
-    """A side whose element of code c is integers[c] * 2^-fraction_bits, times the scale of its block."""
+    """A side whose element of code c is integers[c] * 2^-fraction_bits, times the scale of its block.
+
+    `scale` is what that is read from, and `scales` the values of its codes.
+    """
 
     code: ScaledCode
+    scale: Input
+    scales: npt.NDArray[np.float32]
     integers: npt.NDArray[np.int8]
     fraction_bits: int
 
@@ -58,7 +64,8 @@ def integer_side(contraction: Contraction, side: Side) -> IntegerSide | None:
             # Code 0 stands for what is masked out.
             if np.abs(whole).max() > 128 or whole.max() > 127 or whole[0] != 0:
                 return None
-            integers = IntegerSide(found, whole.astype(np.int8), bits)
+            (scale,) = (item for item in side.inputs if item != found.input)
+            integers = IntegerSide(found, scale, scales, whole.astype(np.int8), bits)
             return integers if integers.is_code_itself or _repeats(integers.integers) else None
     return None
 
@@ -80,7 +87,9 @@ class CodeReader:
     def __init__(self, contraction: Contraction, side: IntegerSide):
         self._input = side.code.input
         self._buffer = contraction.op.operands[self._input.number]
-        table = side.integers[:_LOOKUP_ENTRIES]
+        # Of a byte with two codes all bits reach the table.
+        used = _LOOKUP_ENTRIES if self._input.packed == 1 else 16
+        table = np.tile(side.integers[:used], _LOOKUP_ENTRIES // used)
         self._signed = None if side.is_code_itself else byte_constant(table)
         self._unsigned = None if side.is_code_itself else byte_constant(table.astype(np.int32) + OFFSET)
         self._offset = byte_constant(np.full(BYTES, OFFSET))
@@ -96,6 +105,27 @@ class CodeReader:
         if self._input.packed > 1:
             return load_nibbles(self._buffer, places, count, mask)
         return bitcast(load_vector(self._buffer, places, count, mask), i8())
+
+    def one(self, loops: Sequence[Size]) -> Any:
+        """Return one code, i8."""
+        places = places_of(self._input, loops)
+        if self._input.packed > 1:
+            return load_nibble(self._buffer, places)
+        code = load(self._buffer, places)
+        return code if code.type == i8() else arith.bitcast(i8(), code)
+
+    def unsigned_bytes(self, loops: Sequence[Size], mask: Any = None) -> list[Any]:
+        """Return OFFSET more than the integers of the codes in the 64 bytes at `loops`, as unsigned bytes.
+
+        Where bytes hold two codes, those at even places come first, then those at odd ones.
+        """
+        places = places_of(self._input, loops)
+        if self._input.packed == 1:
+            return [self.unsigned(bitcast(load_vector(self._buffer, places, BYTES, mask), i8()))]
+        codes = load_vector(self._buffer, bytes_at(places), BYTES, mask)
+        words = bitcast(codes, ir.IntegerType.get_signless(16))
+        upper = arith.shrui(words, splat(_WIDTH, BYTES // 2, words.type.element_type))
+        return [self.unsigned(codes), self.unsigned(bitcast(upper, i8()))]
 
     def fetch(self, loops: Sequence[Size]) -> None:
         """Have the codes at `loops` fetched from memory."""

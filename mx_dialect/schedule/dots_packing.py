@@ -1,17 +1,15 @@
 """Packing parts of both sides of a contraction into panels of integers, for exact dot products of blocks.
 
-The left side is kept as unsigned bytes, u = q + 128, the right one signed, as byte_dots wants them. What that adds to a
-dot product, 128 times the sum of the right side's block, is taken off where the sum starts. The start also holds the
-bits of 1.5 * 2^23: read as f32 the finished sum is 1.5 * 2^23 + dot, so that one fused multiply-add makes dot * scale
-of it, exactly, without a conversion.
+The left side is kept as unsigned bytes, the right one signed, with the start of its sums: see `dots_exact`.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-from mx_dialect._mlir import arith, ir, memref, vector
+from mx_dialect._mlir import arith, ir, memref
 from mx_dialect.schedule.contraction import Contraction
 from mx_dialect.schedule.dots_codes import OFFSET, CodeReader, IntegerSide
+from mx_dialect.schedule.dots_exact import CODES, MAGIC_BITS, is_large, shift_of
 from mx_dialect.schedule.dots_scales import ScaleReader, harmless, if_true, is_tiny
 from mx_dialect.schedule.emitter import (
     Size,
@@ -30,17 +28,8 @@ from mx_dialect.schedule.emitter import (
     sub,
 )
 from mx_dialect.schedule.panel_packing import Part, not_negative, transposed
-from mx_dialect.schedule.registers import BYTES, LANES, bitcast, buffer, byte_dots, i8, i32, shuffle, splat
+from mx_dialect.schedule.registers import BYTES, LANES, any_bit, bitcast, buffer, byte_dots, i8, i32, shuffle, splat
 from mx_dialect.schedule.side import SideReader
-
-CODES = 4
-"""Codes of a word, an i32: neighbours along k."""
-MAGIC = 1.5 * 2.0**23
-MAGIC_BITS = 0x4B400000
-LARGEST_DOT = 1 << 22
-"""MAGIC plus an integer of up to this magnitude is an f32 whose bits are those of MAGIC plus the integer."""
-_LARGEST_SCALE = 2.0**104
-"""MAGIC times this does not overflow."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +143,7 @@ class LeftPacker:
         scales, mask = self._scales.read(loops, self._pieces.remaining(blocks, b))
         store_vector(scales, panel.scales, [i, b])
         tiny = is_tiny(scales) if mask is None else arith.andi(is_tiny(scales), mask)
-        some = vector.reduction(tiny.type.element_type, vector.CombiningKind.OR, tiny)
+        some = any_bit(tiny)
 
         def repair() -> None:
             loop(b, minimum(add(b, LANES), blocks), 1, lambda x: self._repair(i, x, panel))
@@ -173,7 +162,7 @@ class LeftPacker:
             return [arith.ori(bits, arith.xori(found, zero))]
 
         (bits,) = loop(0, words, lanes, some, [splat(0, lanes, i32())])
-        combined = vector.reduction(i32(), vector.CombiningKind.OR, bits)
+        combined = any_bit(bits)
         is_zero = arith.cmpi(arith.CmpIPredicate.eq, combined, arith.constant(i32(), 0))
         place = [index(i), index(b)]
         memref.store(harmless(memref.load(panel.scales, place), is_zero), panel.scales, place)
@@ -230,7 +219,7 @@ class RightPacker:
         else:
             # Block after block, so that strips find in cache what their neighbours read.
             (large,) = loop(0, blocks, 1, lambda b, large: strips(b, 1, large), [none])
-        return vector.reduction(ir.IntegerType.get_signless(1), vector.CombiningKind.OR, large)
+        return any_bit(large)
 
     def _strip(self, part: Part, j: Size) -> _Strip:
         return _Strip(part, add(part.first, scaled(j, LANES)), j)
@@ -316,8 +305,8 @@ class RightPacker:
         place = [strip.number, b, 0]
         store_vector(arith.subi(splat(MAGIC_BITS, LANES, i32()), total), panel.starts, place)
         store_vector(scale, panel.scales, place)
-        store_vector(arith.mulf(scale, splat(-MAGIC, LANES, f32())), panel.shifts, place)
-        return arith.cmpf(arith.CmpFPredicate.OGT, scale, splat(_LARGEST_SCALE, LANES, f32()))
+        store_vector(shift_of(scale), panel.shifts, place)
+        return is_large(scale)
 
 
 def _interleaved(rows: list[Any]) -> Any:

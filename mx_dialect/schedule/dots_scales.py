@@ -26,12 +26,10 @@ class ScaleReader:
         return self._reader.over_blocks(loops, mask)[self._scale], mask
 
 
-def can_read(contraction: Contraction, side: Side, integers: IntegerSide) -> bool:
-    """Tell whether the scales of neighbouring blocks of a side are neighbours in memory, or one."""
-    places = [r for i in side.inputs if i != integers.code.input for r in i.map.results]
+def can_read(contraction: Contraction, integers: IntegerSide) -> bool:
+    """Tell whether the scales of neighbouring blocks of a side are neighbours in memory."""
+    places = integers.scale.map.results
     along = [loop_of(r) in contraction.k for r in places]
-    if not any(along):
-        return True
     step = contraction.block if len(contraction.k) == 1 else 1
     return along.count(True) == 1 and along[-1] and divisor_of(places[-1]) == step
 

@@ -33,6 +33,12 @@ def byte_constant(values: Any) -> Any:
     )
 
 
+def word_constant(values: Sequence[int]) -> Any:
+    """Return a constant vector of i32 from signed integers."""
+    type_ = vector_type(len(values), i32())
+    return arith.constant(type_, ir.DenseElementsAttr.get(np.array(values, np.int32), type=type_))
+
+
 def splat(value: float, lanes: int, element: Any) -> Any:
     """Return a constant vector whose lanes are all the same; integers as signed numbers."""
     attribute = (
@@ -53,6 +59,11 @@ def bitcast(value: Any, element: Any) -> Any:
 def shuffle(a: Any, b: Any, lanes: Sequence[int]) -> Any:
     """Return the given lanes of two vectors, those of the second counted on."""
     return vector.shuffle(a, b, ir.DenseI64ArrayAttr.get(list(lanes)))
+
+
+def any_bit(value: Any) -> Any:
+    """Return the lanes of a vector of integers combined by `or`."""
+    return vector.reduction(value.type.element_type, vector.CombiningKind.OR, value)
 
 
 def byte_dots(total: Any, unsigned: Any, signed: Any) -> Any:

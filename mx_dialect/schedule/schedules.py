@@ -11,24 +11,25 @@ from typing import Any, TypeAlias
 from mx_dialect._mlir import ir
 from mx_dialect.diagnostics import MxError
 from mx_dialect.passes import nearest
-from mx_dialect.schedule import columns, dots, panel, rows
+from mx_dialect.schedule import columns, dots, dots_rows, panel, rows
 from mx_dialect.schedule.attribute import ATTRIBUTE, NONE
 from mx_dialect.schedule.columns import ColumnsPlan
 from mx_dialect.schedule.contraction import Contraction
 from mx_dialect.schedule.dots import DotsPlan
+from mx_dialect.schedule.dots_rows import DotRowsPlan
 from mx_dialect.schedule.panel import PanelPlan
 from mx_dialect.schedule.rows import RowsPlan
 from mx_dialect.schedule.span import Division
 
-Plan: TypeAlias = PanelPlan | RowsPlan | ColumnsPlan | DotsPlan
+Plan: TypeAlias = PanelPlan | RowsPlan | ColumnsPlan | DotsPlan | DotRowsPlan
 
 
 @dataclass(frozen=True)
 class Schedule:
     """One way to run a contraction.
 
-    `refusal` says why a plan does not apply to one, None if it does; `division` how to divide the work in parts, None where it is
-    not divided.
+    `refusal` says why a plan does not apply to one, None if it does; `division` how to divide the work in parts, None
+    where it is not divided.
     """
 
     plan: type[Any]
@@ -41,6 +42,7 @@ SCHEDULES: Mapping[str, Schedule] = {
     "panel": Schedule(PanelPlan, panel.emit, panel.refusal, panel.division),
     "rows": Schedule(RowsPlan, rows.emit, rows.refusal, rows.division),
     "columns": Schedule(ColumnsPlan, columns.emit, columns.refusal, columns.division),
+    "dot_rows": Schedule(DotRowsPlan, dots_rows.emit, dots_rows.refusal, dots_rows.division),
     "dots": Schedule(DotsPlan, dots.emit, dots.refusal, dots.division),
 }
 

@@ -86,6 +86,10 @@ class SideReader:
         """Return the side's value at `loops` alone; the reader must not run along a loop of the side."""
         return self._evaluate(self._side.value, loops, None, dict(shared))
 
+    def computed(self, root: Any, known: Mapping[Any, Any]) -> Any:
+        """Return a value of the body from vectors of the values that it depends on."""
+        return self._wide(self._evaluate(root, (), None, dict(known)))
+
     def _wide(self, value: Any) -> Any:
         return value if isinstance(value.type, ir.VectorType) else broadcast(value, self._lanes)
 

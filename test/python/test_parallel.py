@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -61,9 +62,7 @@ def test_kernels_on_several_threads_of_the_caller_at_once() -> None:
     wrong: list[int] = []
 
     def work(i: int) -> None:
-        for _ in range(20):
-            if not np.array_equal(kernels[i](*cases[i][1]), expected[i]):
-                wrong.append(i)
+        wrong.extend(i for _ in range(20) if not np.array_equal(kernels[i](*cases[i][1]), expected[i]))
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
     for thread in threads:
@@ -104,7 +103,7 @@ def test_a_range_is_cut_in_whole_granules(start: int, length: int, granule: int,
     assert 1 <= len(ranges) <= parts
     assert ranges[0][0] == start
     assert ranges[-1][1] == start + length
-    for (_, stop), (begin, _) in zip(ranges, ranges[1:], strict=False):
+    for (_, stop), (begin, _) in pairwise(ranges):
         assert stop == begin
         assert begin % granule == 0
     sizes = [-(-(stop - begin) // granule) for begin, stop in ranges]

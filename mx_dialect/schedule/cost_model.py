@@ -16,12 +16,13 @@ from mx_dialect.schedule.dots_rows import DotRowsPlan
 from mx_dialect.schedule.host import Host
 from mx_dialect.schedule.panel import PanelPlan
 from mx_dialect.schedule.registers import LANES
-from mx_dialect.schedule.rows import BODY, TABLE, RowsPlan
+from mx_dialect.schedule.rows import BODY, NIBBLES, TABLE, RowsPlan
 from mx_dialect.schedule.rows_groups import table_reader
+from mx_dialect.schedule.rows_nibbles import nibble_reader
 from mx_dialect.schedule.schedules import SCHEDULES, Plan
 
 _VNNI = frozenset({"avx512_vnni", "avx512vbmi"})
-_FEW_DOTS = 4
+_FEW_DOTS = 6
 
 FEW = 8
 """Up to so many columns or rows of the result, dot products are faster than panels."""
@@ -34,7 +35,7 @@ SKINNY = 64
 @dataclass(frozen=True)
 class Problem:
     """What the rules look at: extents, or DYNAMIC, along which loops the sides lie in memory, and which side's
-    elements tables decode, and whether both sides are integers whose blocks have exact dot products."""
+    elements tables decode or are packed nibbles, and whether both are integers whose blocks have exact dot products."""
 
     m: int
     n: int
@@ -44,6 +45,7 @@ class Problem:
     rhs_along_k: bool
     rhs_along_n: bool
     table: Mapping[str, bool]
+    nibbles: Mapping[str, bool]
     integers: bool
 
     @classmethod
@@ -58,6 +60,7 @@ class Problem:
             reads_along(c.rhs, place),
             reads_along(c.rhs, c.n),
             {"lhs": table_reader(c, c.lhs) is not None, "rhs": table_reader(c, c.rhs) is not None},
+            {"lhs": nibble_reader(c, c.lhs) is not None, "rhs": nibble_reader(c, c.rhs) is not None},
             not isinstance(sides(c), str),
         )
 
@@ -92,6 +95,7 @@ def _rows_plan(long: str) -> Callable[[Problem, Host], Plan]:
         at_once = max(1, min(4, (host.registers - 8) // columns // 2 * 2 if columns > 1 else 4))
         strips = 2 if at_once * columns <= 4 else 1
         decode = TABLE if problem.table[long] and "avx512vbmi" in host.features else BODY
+        decode = NIBBLES if problem.nibbles[long] and host.lanes == LANES else decode
         return RowsPlan(host.lanes, at_once, strips, long, decode)
 
     return plan

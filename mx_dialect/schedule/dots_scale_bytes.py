@@ -9,7 +9,17 @@ from mx_dialect._mlir import arith, ir, memref
 from mx_dialect.schedule.contraction import Contraction, Side
 from mx_dialect.schedule.dots_codes import IntegerSide
 from mx_dialect.schedule.dots_scales import if_true
-from mx_dialect.schedule.emitter import Size, add, first_lanes, index, load_vector, loop, scaled, store_vector, vector_type
+from mx_dialect.schedule.emitter import (
+    Size,
+    add,
+    first_lanes,
+    index,
+    load_vector,
+    loop,
+    scaled,
+    store_vector,
+    vector_type,
+)
 from mx_dialect.schedule.quarters import transposed_within_quarters
 from mx_dialect.schedule.registers import BYTES, LANES, any_bit, bitcast, buffer, i8, i32, prefetch, shuffle, splat
 from mx_dialect.schedule.side import SideReader, places_of

@@ -74,10 +74,10 @@ def _is_constant(value: Any, wanted: int) -> bool:
     return constant is not None and ir.IntegerAttr(constant.attributes["value"]).value == wanted
 
 
-def absorb(op: Any) -> None:
+def absorb(op: Any) -> bool:
     """Make a linalg.generic on tensors read the bytes of the inputs that are unpacked for it, the largest first.
 
-    An input stays as it is if otherwise no operand told the extent of a loop any more.
+    An input stays as it is if otherwise no operand told the extent of a loop any more. Return whether there was one.
     """
     maps = [ir.AffineMapAttr(a).value for a in ir.ArrayAttr(op.attributes["indexing_maps"])]
     found = {number: packed for number in range(len(maps) - 1) if (packed := _packed(op, number, maps[number]))}
@@ -91,6 +91,7 @@ def absorb(op: Any) -> None:
             op.operands[number] = found[number]
             _take_nibble(op, number, loop)
         op.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps])
+    return bool(found)
 
 
 def _elements(value: Any) -> int:

@@ -40,6 +40,7 @@ from mx_dialect.schedule.emitter import (
 )
 from mx_dialect.schedule.moderate import all_moderate
 from mx_dialect.schedule.rows_groups import BodyReader, GroupReader, Tile, table_reader
+from mx_dialect.schedule.rows_nibbles import nibble_reader
 from mx_dialect.schedule.short import decode_rows
 from mx_dialect.schedule.side import SideReader
 from mx_dialect.schedule.span import Division, Span, bounds
@@ -47,7 +48,7 @@ from mx_dialect.schedule.span import Division, Span, bounds
 MAX_SUMS = 64
 """More would be spilled to memory all the time, and take long to compile."""
 
-TABLE, BODY = "table", "body"
+TABLE, NIBBLES, BODY = "table", "nibbles", "body"
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ class RowsPlan:
     """Sizes of the rows schedule: `rows` of the long side at once, vectors of `lanes`.
 
     `long` is the side that streams, "lhs" or "rhs". `strips` is how many vectors of sums a row and a column have.
-    `decode` is how elements become f32: "table", 64 at once by byte tables in registers, or "body", as it says.
+    `decode` is how elements become f32: "table", 64 at once by byte tables in registers, "nibbles", 128 packed codes at
+    once by a table of f32, or "body", as it says.
     """
 
     lanes: int
@@ -91,10 +93,12 @@ def refusal(contraction: Contraction, plan: RowsPlan) -> str | None:
         return f"vectors of {plan.lanes} do not divide blocks of {contraction.block}"
     if any(divisor_of(r) not in (1, contraction.block) for i in long.inputs for r in i.map.results):
         return "the two sides have blocks of different sizes"
-    if plan.decode not in (TABLE, BODY):
-        return f"'decode' is {TABLE} or {BODY}, not {plan.decode}"
+    if plan.decode not in (TABLE, NIBBLES, BODY):
+        return f"'decode' is {TABLE}, {NIBBLES} or {BODY}, not {plan.decode}"
     if plan.decode == TABLE and (table_reader(contraction, long) is None or plan.lanes != 16):
         return "elements of the side that streams are no codes of 8 bits that tables in registers of 512 bits decode"
+    if plan.decode == NIBBLES and (nibble_reader(contraction, long) is None or plan.lanes != 16):
+        return "elements of the side that streams are no packed codes of 4 bits, or registers do not have 512 bits"
     return None
 
 
@@ -117,7 +121,8 @@ class _Rows:
         self.blocks = SideReader(contraction, long, contraction.k[0], plan.lanes, by_blocks=True)
         self.out = output(contraction)
         self.readers: list[GroupReader] = [BodyReader(contraction, long, plan.lanes)]
-        make = table_reader(contraction, long) if plan.decode == TABLE else None
+        makers = {TABLE: table_reader, NIBBLES: nibble_reader}
+        make = makers[plan.decode](contraction, long) if plan.decode in makers else None
         if make is not None:
             self.readers.insert(0, make())
 

@@ -103,6 +103,10 @@ def _annotate(root: Any, options: Options) -> None:
             continue
         try:
             attribute = _choose(found, options, host)
+            if not isinstance(attribute, str) and packed.absorb(op):
+                # Packed codes may have a schedule of their own.
+                unpacked, attribute = attribute, _choose(contraction.match(op), options, host)
+                attribute = unpacked if isinstance(attribute, str) else attribute
         except MxError as refused:
             errors.append(at(op, "error", f"'linalg.generic' op {refused}"))
             continue
@@ -110,7 +114,6 @@ def _annotate(root: Any, options: Options) -> None:
             diagnostics.remark_at(op, f"mx-schedule-cpu leaves this linalg.generic as it is: {attribute}")
         else:
             op.attributes[ATTRIBUTE] = attribute
-            packed.absorb(op)
     if errors:
         raise MxError.of(*errors)
 

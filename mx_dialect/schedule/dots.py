@@ -23,7 +23,7 @@ from mx_dialect.schedule.contraction import DYNAMIC, Contraction, divisor_of, re
 from mx_dialect.schedule.dots_codes import IntegerSide, integer_side
 from mx_dialect.schedule.dots_exact import CODES, LARGEST_DOT, Finish, add_carefully, add_scaled
 from mx_dialect.schedule.dots_packing import LeftPacker, LeftPanel, Pieces, RightPacker, RightPanel
-from mx_dialect.schedule.dots_scales import can_read, if_true
+from mx_dialect.schedule.dots_scales import can_read, either
 from mx_dialect.schedule.emitter import (
     Size,
     add,
@@ -171,66 +171,67 @@ def _up_to(size: int, extent_: Size, multiple: int) -> int:
     return min(size, -(-extent_ // multiple) * multiple) if isinstance(extent_, int) else size
 
 
+@dataclass(frozen=True)
+class _Way:
+    """How tiles are worked on: so many `rows` at once, and words an iteration, and how products are added."""
+
+    rows: int
+    words: int
+    finish: Finish
+
+
 class _Tiles:
     """The register tiles of one block of rows, columns and depth."""
 
     def __init__(self, dots: _Dots, left: Part, right: Part, left_panel: LeftPanel, right_panel: RightPanel):
         self._plan, self._out, self._block = dots.plan, dots.out, dots.c.block
         self._n, self._ragged = dots.n, not (isinstance(dots.m, int) and dots.m % dots.plan.rows == 0)
-        self._rows, self._vectors = range(dots.plan.rows), range(dots.plan.vectors)
+        self._vectors = range(dots.plan.vectors)
         self._left, self._right = left, right
         self._left_panel, self._right_panel = left_panel, right_panel
 
     def emit(self, large: Any) -> None:
         """Build all tiles; `large` says that some scale of the right side is too large for the fast way."""
-        # The careful way is rare: as little code as possible.
-        if_true(large, lambda: self._all(add_carefully, 1), lambda: self._all(add_scaled, _WORDS_AT_ONCE))
+        fast = _Way(self._plan.rows, _WORDS_AT_ONCE, add_scaled)
+        # It is rare: as little code as possible.
+        careful = _Way(1, 1, add_carefully)
+        either(large, lambda: self._all(careful), lambda: self._all(fast))
 
-    def _all(self, finish: Finish, unroll: int) -> None:
+    def _all(self, way: _Way) -> list[Any]:
         def columns(j: Any) -> list[Any]:
-            def rows(i: Any) -> list[Any]:
-                self._tile(i, j, finish, unroll)
-                return []
+            return loop(0, self._left.count, way.rows, lambda i: self._tile(i, j, way))
 
-            return loop(0, self._left.count, self._plan.rows, rows)
+        return loop(0, ceildiv(self._right.count, self._plan.columns), 1, columns)
 
-        loop(0, ceildiv(self._right.count, self._plan.columns), 1, columns)
-
-    def _tile(self, i: Size, j: Size, finish: Finish, unroll: int) -> None:
+    def _tile(self, i: Size, j: Size, way: _Way) -> list[Any]:
         n = scaled(j, self._plan.columns)
         masks = self._masks(n)
-        # Rows beyond the last are the last again, and what is stored is the same again.
-        rows = [minimum(add(i, r), sub(self._left.count, 1)) if self._ragged else add(i, r) for r in self._rows]
-        places = {
-            (r, v): [
-                *self._left.batch,
-                add(self._left.first, rows[r]),
-                add(add(self._right.first, n), v * LANES),
-            ]
-            for r in self._rows
-            for v in self._vectors
-        }
-        sums = [load_vector(self._out, place, LANES, masks[v]) for (_, v), place in places.items()]
-        self._fetch(add(i, self._plan.rows), n)
-        blocks = floordiv(self._right.depth, self._block)
+        places = [self._place(add(i, r), n, v) for r in range(way.rows) for v in self._vectors]
+        sums = [load_vector(self._out, p, LANES, m) for p, m in zip(places, masks * way.rows, strict=True)]
+        if way.rows > 1:
+            # The next tile of the result, whose rows no processor foresees.
+            for r in range(way.rows):
+                for v in self._vectors:
+                    prefetch(self._out, self._place(add(i, way.rows + r), n, v))
         strips = [add(scaled(j, self._plan.vectors), v) for v in self._vectors]
-        lefts = [add(i, r) for r in self._rows]
+        rows = [add(i, r) for r in range(way.rows)]
 
         def step(b: Any, *totals: Any) -> list[Any]:
-            dots = self._dots(lefts, strips, b, unroll)
-            return self._add_scaled(lefts, strips, b, totals, dots, finish)
+            dots = self._dots(rows, strips, b, way.words)
+            return self._add_scaled(rows, strips, b, totals, dots, way.finish)
 
-        sums = loop(0, blocks, 1, step, sums)
-        for ((_, v), place), total in zip(places.items(), sums, strict=True):
-            store_vector(total, self._out, place, masks[v])
+        sums = loop(0, floordiv(self._right.depth, self._block), 1, step, sums)
+        for place, mask, total in zip(places, masks * way.rows, sums, strict=True):
+            store_vector(total, self._out, place, mask)
+        return []
 
-    def _fetch(self, i: Size, n: Size) -> None:
-        """Have the next tile of the result fetched, whose rows no processor foresees."""
-        for r in self._rows:
-            m = add(self._left.first, minimum(add(i, r), sub(self._left.count, 1)))
-            for v in self._vectors:
-                place = [*self._left.batch, m, add(add(self._right.first, n), v * LANES)]
-                prefetch(self._out, place)
+    def _place(self, row: Size, n: Size, v: int) -> list[Any]:
+        """Return where a row's vector of the result lies.
+
+        Rows beyond the last are the last again: they are packed so, and what is stored is the same again.
+        """
+        row = minimum(row, sub(self._left.count, 1)) if self._ragged else row
+        return [*self._left.batch, add(self._left.first, row), add(add(self._right.first, n), v * LANES)]
 
     def _masks(self, n: Size) -> list[Any]:
         """Return the masks of a tile's vectors of columns, None if no tile is ragged."""

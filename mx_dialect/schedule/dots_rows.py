@@ -27,7 +27,7 @@ from mx_dialect.schedule.dots import sides
 from mx_dialect.schedule.dots_codes import OFFSET, CodeReader
 from mx_dialect.schedule.dots_exact import Finish, add_carefully, add_scaled
 from mx_dialect.schedule.dots_scale_bytes import BLOCKS, ScaleSquare, has_spare_code
-from mx_dialect.schedule.dots_scales import can_read, if_true
+from mx_dialect.schedule.dots_scales import can_read, either
 from mx_dialect.schedule.dots_short import ShortPacker, ShortRows
 from mx_dialect.schedule.emitter import (
     Size,
@@ -119,6 +119,16 @@ class _Group:
     stop: Size
 
 
+@dataclass(frozen=True)
+class _Work:
+    """Memory: the packed short side, scales of the long one, and results; and whether a short scale is `large`."""
+
+    short: ShortRows
+    square: ScaleSquare
+    results: Any
+    large: Any
+
+
 class _DotRows:
     def __init__(self, contraction: Contraction, plan: DotRowsPlan, span: Span | None):
         self.c, self.plan = contraction, plan
@@ -161,17 +171,13 @@ class _DotRows:
             def of_short(s: Size, at: Size, place: Size, k: Size) -> list[Any]:
                 return self.loops(batch, 0, s, at, place, k)
 
-            large = self.packer.pack(self.columns, of_short, short)
+            work = _Work(short, square, results, self.packer.pack(self.columns, of_short, short))
 
-            def all_rows(finish: Finish) -> None:
-                def group(r: Any) -> list[Any]:
-                    rows = self._group(batch, r)
-                    self._rows(rows, short, square, results, finish)
-                    return []
+            def group(r: Any) -> list[Any]:
+                self._rows(self._group(batch, r), work)
+                return []
 
-                loop(*self.span, ROWS, group)
-
-            if_true(large, lambda: all_rows(add_carefully), lambda: all_rows(add_scaled))
+            loop(*self.span, ROWS, group)
 
         for_each_batch(self.c, matrix)
         for memory in (*short.buffers(), square.bytes, results):
@@ -191,30 +197,21 @@ class _DotRows:
             return row
         return minimum(row, sub(self.count, 1))
 
-    def _rows(self, group: _Group, short: ShortRows, square: ScaleSquare, results: Any, finish: Finish) -> None:
+    def _rows(self, group: _Group, work: _Work) -> None:
         """Add the products of sixteen rows to the result."""
-        sums = self._read(group, results)
+        sums = self._read(group, work.results)
         whole = self.blocks // BLOCKS
 
         def some(x: Any, *totals: Any) -> list[Any]:
-            return self._square(group, scaled(x, BLOCKS), BLOCKS, totals, short, square, finish)
+            return self._square(group, scaled(x, BLOCKS), BLOCKS, totals, work)
 
         sums = loop(0, whole, 1, some, sums)
         rest = self.blocks - whole * BLOCKS
         if rest:
-            sums = self._square(group, whole * BLOCKS, rest, sums, short, square, finish)
-        self._write(group, results, sums)
+            sums = self._square(group, whole * BLOCKS, rest, sums, work)
+        self._write(group, work.results, sums)
 
-    def _square(
-        self,
-        group: _Group,
-        b: Size,
-        count: int,
-        totals: Sequence[Any],
-        short: ShortRows,
-        square: ScaleSquare,
-        finish: Finish,
-    ) -> list[Any]:
+    def _square(self, group: _Group, b: Size, count: int, totals: Sequence[Any], work: _Work) -> list[Any]:
         """Return the sums with the products of up to sixteen blocks of each row added."""
 
         def places(row: Size, at: Size) -> list[Any]:
@@ -225,19 +222,19 @@ class _DotRows:
 
         rows = [self._row(group, r) for r in range(ROWS)]
         for row in rows:
-            square.fetch(places(add(row, self.plan.ahead), b))
-        square.fill([places(row, b) for row in rows], count, is_zero)
+            work.square.fetch(places(add(row, self.plan.ahead), b))
+        work.square.fill([places(row, b) for row in rows], count, is_zero)
         in_chunk = BYTES // self.size
         first = floordiv(b, in_chunk)
 
         def chunk(c: Any, *totals: Any) -> list[Any]:
-            return self._chunk(group, add(first, c), scaled(c, in_chunk), in_chunk, totals, short, square, finish)
+            return self._chunk(group, add(first, c), scaled(c, in_chunk), in_chunk, totals, work)
 
         sums = loop(0, count // in_chunk, 1, chunk, totals)
         rest = count % in_chunk
         if rest:
             done = count - rest
-            sums = self._chunk(group, add(first, count // in_chunk), done, rest, sums, short, square, finish)
+            sums = self._chunk(group, add(first, count // in_chunk), done, rest, sums, work)
         return sums
 
     def _is_zero(self, places: list[Any]) -> Any:
@@ -249,21 +246,13 @@ class _DotRows:
         return arith.cmpi(arith.CmpIPredicate.eq, any_bit(bits), arith.constant(i32(), 0))
 
     def _chunk(
-        self,
-        group: _Group,
-        c: Size,
-        in_square: Size,
-        blocks: int,
-        totals: Sequence[Any],
-        short: ShortRows,
-        square: ScaleSquare,
-        finish: Finish,
+        self, group: _Group, c: Size, in_square: Size, blocks: int, totals: Sequence[Any], work: _Work
     ) -> list[Any]:
         """Return the sums with the products of `blocks` blocks, at most 64 bytes, of each row added."""
         k = scaled(c, self.chunk)
         mask = None if blocks * self.size == BYTES else first_lanes(BYTES, blocks * self.size)
         at = scaled(c, BYTES // self.size)
-        found: list[list[Any]] = [[] for _ in range(self.columns)]
+        quarters: list[list[Any]] = [[] for _ in range(self.columns)]
         for first in range(0, ROWS, QUARTER):
             rows: list[list[Any]] = []
             for r in range(first, first + QUARTER):
@@ -271,15 +260,22 @@ class _DotRows:
                 self.codes.fetch(self.loops(group.batch, add(row, self.plan.ahead), 0, at, 0, k))
                 rows.append(self.codes.unsigned_bytes(self.loops(group.batch, row, 0, at, 0, k), mask))
             for s in range(self.columns):
-                found[s].append(sums_of_quarters([self._dots(row, s, c, short) for row in rows]))
-        scales = [square.scales(add(in_square, number)) for number in range(blocks)]
-        values = list(totals)
-        for s in range(self.columns):
-            for number, dot in enumerate(self._blocks(found[s])[:blocks]):
-                place = add(at, number)
-                scale, shift = (broadcast(load(memory, [s, place]), LANES) for memory in (short.scales, short.shifts))
-                values[s] = finish(values[s], dot, scales[number], scale, shift)
-        return values
+                quarters[s].append(sums_of_quarters([self._dots(row, s, c, work.short) for row in rows]))
+        dots = [self._blocks(found)[:blocks] for found in quarters]
+        scales = [work.square.scales(add(in_square, number)) for number in range(blocks)]
+
+        def added(finish: Finish) -> list[Any]:
+            values = list(totals)
+            for s in range(self.columns):
+                for number in range(blocks):
+                    place = [s, add(at, number)]
+                    scale = broadcast(load(work.short.scales, place), LANES)
+                    shift = broadcast(load(work.short.shifts, place), LANES)
+                    values[s] = finish(values[s], dots[s][number], scales[number], scale, shift)
+            return values
+
+        types = [total.type for total in totals]
+        return either(work.large, lambda: added(add_carefully), lambda: added(add_scaled), types)
 
     def _dots(self, row: Sequence[Any], s: int, c: Size, short: ShortRows) -> Any:
         """Return the sums of the products of the words of a row."""

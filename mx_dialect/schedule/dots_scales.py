@@ -50,11 +50,23 @@ def _like(scale: Any, value: float) -> Any:
     return arith.constant(f32(), value)
 
 
-def if_true(condition: Any, then: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:
-    """Build what runs if a condition holds, and if not."""
-    branch = scf.IfOp(condition, has_else=otherwise is not None)
+def if_true(condition: Any, then: Callable[[], None]) -> None:
+    """Build what runs if a condition holds."""
+    branch = scf.IfOp(condition)
+    with ir.InsertionPoint(branch.then_block):
+        then()
+        scf.yield_([])
+
+
+def either(
+    condition: Any,
+    then: Callable[[], Sequence[Any]],
+    otherwise: Callable[[], Sequence[Any]],
+    types: Sequence[Any] = (),
+) -> list[Any]:
+    """Build what runs if a condition holds, and if not; both return values of the given types."""
+    branch = scf.IfOp(condition, list(types), has_else=True)
     for block, build in ((branch.then_block, then), (branch.else_block, otherwise)):
-        if build is not None:
-            with ir.InsertionPoint(block):
-                build()
-                scf.yield_([])
+        with ir.InsertionPoint(block):
+            scf.yield_(list(build()))
+    return list(branch.results)

@@ -23,25 +23,27 @@ from mx_dialect.schedule.contraction import DYNAMIC, Contraction, divisor_of, re
 from mx_dialect.schedule.dots_codes import IntegerSide, integer_side
 from mx_dialect.schedule.dots_exact import CODES, LARGEST_DOT, Finish, add_carefully, add_scaled
 from mx_dialect.schedule.dots_packing import LeftPacker, LeftPanel, Pieces, RightPacker, RightPanel
-from mx_dialect.schedule.dots_scales import can_read, either
+from mx_dialect.schedule.dots_scales import can_read
 from mx_dialect.schedule.emitter import (
     Size,
     add,
     broadcast,
     ceildiv,
+    either,
     first_lanes,
     floordiv,
     load,
     load_vector,
     loop,
     minimum,
+    prefetch,
     release,
     scaled,
     store_vector,
     sub,
 )
 from mx_dialect.schedule.panel_packing import Part, not_negative
-from mx_dialect.schedule.registers import BYTES, LANES, align_stack, bitcast, byte_dots, i8, prefetch
+from mx_dialect.schedule.registers import BYTES, LANES, align_stack, bitcast, byte_dots, i8
 from mx_dialect.schedule.span import Division, Span, bounds
 
 _WORDS_AT_ONCE = 8
@@ -199,7 +201,10 @@ class _Tiles:
 
     def _all(self, way: _Way) -> list[Any]:
         def columns(j: Any) -> list[Any]:
-            return loop(0, self._left.count, way.rows, lambda i: self._tile(i, j, way))
+            def rows(i: Any) -> list[Any]:
+                return self._tile(i, j, way)
+
+            return loop(0, self._left.count, way.rows, rows)
 
         return loop(0, ceildiv(self._right.count, self._plan.columns), 1, columns)
 

@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from mx_dialect._mlir import arith, ir
 from mx_dialect.schedule.contraction import Contraction, Input, Side, divisor_of, loop_of
-from mx_dialect.schedule.emitter import Size, load, load_vector
+from mx_dialect.schedule.emitter import Size, load, load_vector, prefetch
 from mx_dialect.schedule.nibbles import bytes_at, load_nibble, load_nibbles
-from mx_dialect.schedule.registers import BYTES, bitcast, byte_constant, i8, intrinsic, prefetch, splat
+from mx_dialect.schedule.registers import BYTES, bitcast, byte_constant, i8, intrinsic, splat
 from mx_dialect.schedule.side import ScaledCode, places_of, scaled_code
 from mx_dialect.schedule.tabulate import tabulate
 

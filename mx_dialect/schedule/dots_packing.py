@@ -3,6 +3,7 @@
 The left side is kept as unsigned bytes, the right one signed, with the start of its sums: see `dots_exact`.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from mx_dialect._mlir import arith, ir, memref
 from mx_dialect.schedule.contraction import Contraction
 from mx_dialect.schedule.dots_codes import OFFSET, CodeReader, IntegerSide
 from mx_dialect.schedule.dots_exact import CODES, MAGIC_BITS, is_large, shift_of
-from mx_dialect.schedule.dots_scales import ScaleReader, harmless, if_true, is_tiny
+from mx_dialect.schedule.dots_scales import ScaleReader, harmless, is_tiny
 from mx_dialect.schedule.emitter import (
     Size,
     add,
@@ -19,16 +20,18 @@ from mx_dialect.schedule.emitter import (
     f32,
     first_lanes,
     floordiv,
+    if_true,
     index,
     load_vector,
     loop,
     minimum,
     scaled,
+    scratch,
     store_vector,
     sub,
 )
 from mx_dialect.schedule.panel_packing import Part, not_negative, transposed
-from mx_dialect.schedule.registers import BYTES, LANES, any_bit, bitcast, buffer, byte_dots, i8, i32, shuffle, splat
+from mx_dialect.schedule.registers import BYTES, LANES, any_bit, bitcast, byte_dots, i8, i32, shuffle, splat
 from mx_dialect.schedule.side import SideReader
 
 
@@ -42,7 +45,7 @@ class LeftPanel:
     @classmethod
     def allocate(cls, rows: int, depth: int, block: int) -> "LeftPanel":
         # Rows a power of two apart would share few sets of the first cache. What fills a vector is written beyond them.
-        return cls(buffer([rows, depth // CODES + 2 * LANES], i32()), buffer([rows, depth // block + LANES], f32()))
+        return cls(scratch([rows, depth // CODES + 2 * LANES], i32()), scratch([rows, depth // block + LANES], f32()))
 
     def buffers(self) -> list[Any]:
         return [self.words, self.scales]
@@ -63,8 +66,8 @@ class RightPanel:
     def allocate(cls, columns: int, depth: int, block: int) -> "RightPanel":
         # Scales are transposed in squares.
         strips, blocks = columns // LANES, -(-depth // block // LANES) * LANES
-        words = buffer([strips, depth // CODES, LANES], i32())
-        return cls(words, *(buffer([strips, blocks, LANES], element) for element in (i32(), f32(), f32())))
+        words = scratch([strips, depth // CODES, LANES], i32())
+        return cls(words, *(scratch([strips, blocks, LANES], element) for element in (i32(), f32(), f32())))
 
     def buffers(self) -> list[Any]:
         return [self.words, self.starts, self.scales, self.shifts]
@@ -87,13 +90,19 @@ class Pieces:
         size = blocks * self.block
         return isinstance(self._depth, int) and self._depth % size == 0 and self._granule % size == 0
 
-    def each(self, blocks: Size, body: Any, carried: Any = ()) -> list[Any]:
+    def each(self, blocks: Size, body: Callable[..., Sequence[Any]], carried: Sequence[Any] = ()) -> list[Any]:
         """Build body(first block, how many, *carried) for all pieces of some blocks."""
+
+        def several(b: Any, *values: Any) -> Sequence[Any]:
+            return body(b, self.at_once, *values)
+
+        def one(b: Any, *values: Any) -> Sequence[Any]:
+            return body(b, 1, *values)
+
         if self.divide(self.at_once):
-            return loop(0, blocks, self.at_once, lambda b, *v: body(b, self.at_once, *v), carried)
+            return loop(0, blocks, self.at_once, several, carried)
         whole = scaled(floordiv(blocks, self.at_once), self.at_once)
-        found = loop(0, whole, self.at_once, lambda b, *v: body(b, self.at_once, *v), carried)
-        return loop(whole, blocks, 1, lambda b, *v: body(b, 1, *v), found)
+        return loop(whole, blocks, 1, one, loop(0, whole, self.at_once, several, carried))
 
     def remaining(self, blocks: Size, start: Size) -> Size:
         """Return how many of some blocks there are from `start` on, a multiple of 16; 16 where they are always."""
@@ -116,13 +125,19 @@ class LeftPacker:
 
     def pack(self, part: Part, rows: Size, panel: LeftPanel) -> None:
         """Pack a part as `rows` rows; those beyond the last are the last again."""
-
         blocks = floordiv(part.depth, self._c.block)
 
         def row(i: Any) -> list[Any]:
             m = add(part.first, minimum(i, sub(part.count, 1)))
-            self._pieces.each(blocks, lambda b, count: self._piece(part, m, i, b, count, panel))
-            return loop(0, blocks, LANES, lambda b: self._row_scales(part, m, i, b, panel))
+
+            def piece(b: Any, count: int) -> list[Any]:
+                return self._piece(part, m, i, b, count, panel)
+
+            def scales(b: Any) -> list[Any]:
+                return self._row_scales(part, m, i, b, panel)
+
+            self._pieces.each(blocks, piece)
+            return loop(0, blocks, LANES, scales)
 
         loop(0, rows, 1, row)
 
@@ -145,8 +160,11 @@ class LeftPacker:
         tiny = is_tiny(scales) if mask is None else arith.andi(is_tiny(scales), mask)
         some = any_bit(tiny)
 
+        def block(x: Any) -> list[Any]:
+            return self._repair(i, x, panel)
+
         def repair() -> None:
-            loop(b, minimum(add(b, LANES), blocks), 1, lambda x: self._repair(i, x, panel))
+            loop(b, minimum(add(b, LANES), blocks), 1, block)
 
         if_true(some, repair)
         return []
@@ -203,26 +221,35 @@ class RightPacker:
         blocks = floordiv(part.depth, self._c.block)
         count = scaled(ceildiv(part.count, self._granule), self._granule // LANES)
 
-        def strips(b: Any, some: int, large: Any) -> list[Any]:
-            def strip(j: Any, large: Any) -> list[Any]:
-                strip_ = self._strip(part, j)
-                if self._along_k:
-                    return self._transpose(strip_, b, some, panel, large)
-                return self._copy(strip_, b, panel, large)
+        def each_strip(body: Callable[..., Sequence[Any]], carried: Sequence[Any] = ()) -> list[Any]:
+            def strip(j: Any, *values: Any) -> Sequence[Any]:
+                return body(_Strip(part, add(part.first, scaled(j, LANES)), j), *values)
 
-            return loop(0, count, 1, strip, [large])
+            return loop(0, count, 1, strip, carried)
+
+        def transpose_scales(strip: _Strip) -> list[Any]:
+            return self._transpose_scales(strip, panel)
+
+        def transpose(b: Any, some: int, large: Any) -> list[Any]:
+            def strip(strip: _Strip, large: Any) -> list[Any]:
+                return self._transpose(strip, b, some, panel, large)
+
+            return each_strip(strip, [large])
+
+        def copy(b: Any, large: Any) -> list[Any]:
+            def strip(strip: _Strip, large: Any) -> list[Any]:
+                return self._copy(strip, b, panel, large)
+
+            return each_strip(strip, [large])
 
         none = splat(0, LANES, ir.IntegerType.get_signless(1))
         if self._along_k:
-            loop(0, count, 1, lambda j: self._transpose_scales(self._strip(part, j), panel))
-            (large,) = self._pieces.each(blocks, strips, [none])
+            each_strip(transpose_scales)
+            (large,) = self._pieces.each(blocks, transpose, [none])
         else:
             # Block after block, so that strips find in cache what their neighbours read.
-            (large,) = loop(0, blocks, 1, lambda b, large: strips(b, 1, large), [none])
+            (large,) = loop(0, blocks, 1, copy, [none])
         return any_bit(large)
-
-    def _strip(self, part: Part, j: Size) -> _Strip:
-        return _Strip(part, add(part.first, scaled(j, LANES)), j)
 
     def _copy(self, strip: _Strip, b: Size, panel: RightPanel, large: Any) -> list[Any]:
         """Pack a block whose rows lie along n."""

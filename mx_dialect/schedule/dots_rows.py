@@ -27,12 +27,13 @@ from mx_dialect.schedule.dots import sides
 from mx_dialect.schedule.dots_codes import OFFSET, CodeReader
 from mx_dialect.schedule.dots_exact import Finish, add_carefully, add_scaled
 from mx_dialect.schedule.dots_scale_bytes import BLOCKS, ScaleSquare, has_spare_code
-from mx_dialect.schedule.dots_scales import can_read, either
+from mx_dialect.schedule.dots_scales import can_read
 from mx_dialect.schedule.dots_short import ShortPacker, ShortRows
 from mx_dialect.schedule.emitter import (
     Size,
     add,
     broadcast,
+    either,
     f32,
     first_lanes,
     floordiv,
@@ -43,23 +44,13 @@ from mx_dialect.schedule.emitter import (
     minimum,
     release,
     scaled,
+    scratch,
     store_vector,
     sub,
     zeros,
 )
 from mx_dialect.schedule.quarters import QUARTER, sums_of_quarters, transposed_quarters
-from mx_dialect.schedule.registers import (
-    BYTES,
-    LANES,
-    align_stack,
-    any_bit,
-    bitcast,
-    buffer,
-    byte_dots,
-    i8,
-    i32,
-    splat,
-)
+from mx_dialect.schedule.registers import BYTES, LANES, align_stack, any_bit, bitcast, byte_dots, i8, i32, splat
 from mx_dialect.schedule.span import Division, Span, bounds
 
 ROWS = 16
@@ -162,7 +153,7 @@ class _DotRows:
         chunks = -(-self.c.depth // self.chunk)
         short = ShortRows.allocate(self.columns, chunks, self.parts, self.blocks)
         square = ScaleSquare(self.c, self.long, self.long_integers)
-        results = buffer([self.columns, ROWS], f32())
+        results = scratch([self.columns, ROWS], f32())
         for s in range(self.columns):
             # Lanes of rows that are not there are worked on too.
             store_vector(zeros(LANES), results, [s, 0])

@@ -8,20 +8,22 @@ import numpy as np
 from mx_dialect._mlir import arith, ir, memref
 from mx_dialect.schedule.contraction import Contraction, Side
 from mx_dialect.schedule.dots_codes import IntegerSide
-from mx_dialect.schedule.dots_scales import if_true
 from mx_dialect.schedule.emitter import (
     Size,
     add,
     first_lanes,
+    if_true,
     index,
     load_vector,
     loop,
+    prefetch,
     scaled,
+    scratch,
     store_vector,
     vector_type,
 )
 from mx_dialect.schedule.quarters import transposed_within_quarters
-from mx_dialect.schedule.registers import BYTES, LANES, any_bit, bitcast, buffer, i8, i32, prefetch, shuffle, splat
+from mx_dialect.schedule.registers import BYTES, LANES, any_bit, bitcast, i8, i32, shuffle, splat
 from mx_dialect.schedule.side import SideReader, places_of
 
 BLOCKS = 16
@@ -44,7 +46,7 @@ class ScaleSquare:
         self._memory = contraction.op.operands[integers.scale.number]
         self._reader = SideReader(contraction, side, -1, LANES)
         self._one = int(np.flatnonzero(integers.scales == 1)[0])
-        self.bytes = buffer([BLOCKS * LANES], i8())
+        self.bytes = scratch([BLOCKS * LANES], i8())
 
     def fill(self, places: Sequence[list[Any]], count: int, is_zero: Callable[[Any, Any], Any]) -> None:
         """Read `count` scales at the loops of each row; `is_zero` tells whether row r has only zeros in block b.

@@ -1,9 +1,9 @@
 """Scales of blocks of rows that lie along k, sixteen blocks at once, and what zeros need."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from mx_dialect._mlir import arith, ir, scf
+from mx_dialect._mlir import arith, ir
 from mx_dialect.schedule.contraction import Contraction, Side, divisor_of, loop_of
 from mx_dialect.schedule.dots_codes import IntegerSide
 from mx_dialect.schedule.emitter import Size, f32, first_lanes, minimum
@@ -48,25 +48,3 @@ def _like(scale: Any, value: float) -> Any:
     if isinstance(scale.type, ir.VectorType):
         return splat(value, LANES, f32())
     return arith.constant(f32(), value)
-
-
-def if_true(condition: Any, then: Callable[[], None]) -> None:
-    """Build what runs if a condition holds."""
-    branch = scf.IfOp(condition)
-    with ir.InsertionPoint(branch.then_block):
-        then()
-        scf.yield_([])
-
-
-def either(
-    condition: Any,
-    then: Callable[[], Sequence[Any]],
-    otherwise: Callable[[], Sequence[Any]],
-    types: Sequence[Any] = (),
-) -> list[Any]:
-    """Build what runs if a condition holds, and if not; both return values of the given types."""
-    branch = scf.IfOp(condition, list(types), has_else=True)
-    for block, build in ((branch.then_block, then), (branch.else_block, otherwise)):
-        with ir.InsertionPoint(block):
-            scf.yield_(list(build()))
-    return list(branch.results)

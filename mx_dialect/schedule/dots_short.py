@@ -8,17 +8,19 @@ from mx_dialect._mlir import arith, ir, memref
 from mx_dialect.schedule.contraction import Contraction, Side
 from mx_dialect.schedule.dots_codes import OFFSET, CodeReader, IntegerSide
 from mx_dialect.schedule.dots_exact import MAGIC_BITS, is_large, shift_of
-from mx_dialect.schedule.dots_scales import harmless, if_true, is_tiny
+from mx_dialect.schedule.dots_scales import harmless, is_tiny
 from mx_dialect.schedule.emitter import (
     Size,
     add,
     f32,
     first_lanes,
+    if_true,
     index,
     load_vector,
     loop,
     minimum,
     scaled,
+    scratch,
     store_vector,
     sub,
 )
@@ -27,7 +29,6 @@ from mx_dialect.schedule.registers import (
     LANES,
     any_bit,
     bitcast,
-    buffer,
     byte_dots,
     i8,
     i32,
@@ -56,9 +57,9 @@ class ShortRows:
 
     @classmethod
     def allocate(cls, rows: int, chunks: int, parts: int, blocks: int) -> "ShortRows":
-        integers = buffer([rows, chunks * parts * BYTES], i8())
-        starts = buffer([rows, chunks * LANES], i32())
-        return cls(integers, starts, *(buffer([rows, blocks], f32()) for _ in range(2)))
+        integers = scratch([rows, chunks * parts * BYTES], i8())
+        starts = scratch([rows, chunks * LANES], i32())
+        return cls(integers, starts, *(scratch([rows, blocks], f32()) for _ in range(2)))
 
     def buffers(self) -> list[Any]:
         return [self.integers, self.starts, self.scales, self.shifts]
@@ -80,15 +81,20 @@ class ShortPacker:
         """Pack all rows and return an i1: some scale is large."""
         chunk = BYTES * self._parts
         chunks = -(-self._depth // chunk)
-        row = None if self._along_k else buffer([chunks * chunk], i8())
+        row = None if self._along_k else scratch([chunks * chunk], i8())
 
         def one(s: Any, large: Any) -> list[Any]:
             if row is not None:
                 self._gather(s, loops, row)
-            loop(0, chunks, 1, lambda c: self._chunk(s, c, loops, row, into))
-            return loop(
-                0, self._depth // self._c.block, 1, lambda b, v: self._block(s, b, v, loops, row, into), [large]
-            )
+
+            def chunk_of(c: Any) -> list[Any]:
+                return self._chunk(s, c, loops, row, into)
+
+            def block(b: Any, large: Any) -> list[Any]:
+                return self._block(s, b, large, loops, row, into)
+
+            loop(0, chunks, 1, chunk_of)
+            return loop(0, self._depth // self._c.block, 1, block, [large])
 
         no = arith.constant(ir.IntegerType.get_signless(1), 0)
         (large,) = loop(0, rows, 1, one, [no])
@@ -126,7 +132,7 @@ class ShortPacker:
             count = BYTES if whole else sub(self._depth, start)
             vectors.append(self._read(s, start, 0, 0, loops, row, count))
         if self._parts == 2:
-            vectors = [shuffle(*vectors, range(first, 2 * BYTES, 2)) for first in (0, 1)]
+            vectors = [shuffle(vectors[0], vectors[1], range(first, 2 * BYTES, 2)) for first in (0, 1)]
         total = splat(0, LANES, i32())
         for part, values in enumerate(vectors):
             store_vector(values, into.integers, [s, add(k, part * BYTES)])

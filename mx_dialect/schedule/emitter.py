@@ -156,11 +156,33 @@ def broadcast(value: Any, lanes: int) -> Any:
     return vector.broadcast(vector_type(lanes, value.type), value)
 
 
-def scratch(shape: Sequence[int]) -> Any:
-    """Allocate f32 scratch memory, aligned to cache lines; the caller frees it with `release`."""
-    type_ = ir.MemRefType.get(shape, f32())
+def scratch(shape: Sequence[int], element: Any = None) -> Any:
+    """Allocate scratch memory, f32 or of another type, aligned to cache lines; the caller frees it with `release`."""
+    type_ = ir.MemRefType.get(shape, f32() if element is None else element)
     return memref.alloc(type_, [], [], alignment=ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64))
 
 
 def release(buffer: Any) -> None:
     memref.dealloc(buffer)
+
+
+def if_true(condition: Any, then: Callable[[], None]) -> None:
+    """Build what runs if a condition holds."""
+    branch = scf.IfOp(condition)
+    with ir.InsertionPoint(branch.then_block):
+        then()
+        scf.yield_([])
+
+
+def either(
+    condition: Any,
+    then: Callable[[], Sequence[Any]],
+    otherwise: Callable[[], Sequence[Any]],
+    types: Sequence[Any] = (),
+) -> list[Any]:
+    """Build what runs if a condition holds, and if not; both return values of the given types."""
+    branch = scf.IfOp(condition, list(types), has_else=True)
+    for block, build in ((branch.then_block, then), (branch.else_block, otherwise)):
+        with ir.InsertionPoint(block):
+            scf.yield_(list(build()))
+    return list(branch.results)

@@ -84,7 +84,8 @@ def absorb(op: Any) -> bool:
     with op.location:
         for number in sorted(found, key=lambda i: -_elements(found[i])):
             loop = maps[number].results[-1].position
-            changed = _with_last(maps[number], lambda e: ir.AffineExpr.get_floor_div(e, CODES_PER_BYTE))
+            last = maps[number].results[-1]
+            changed = _with_last(maps[number], ir.AffineExpr.get_floor_div(last, CODES_PER_BYTE))
             if not any(_reaches(map_, loop) for i, map_ in enumerate(maps) if i != number):
                 continue
             maps[number] = changed
@@ -113,12 +114,11 @@ def _packed(op: Any, number: int, map_: Any) -> Any:
 
 def unpacked_map(map_: Any) -> Any:
     """Return the map that reaches codes where `map_` reaches their bytes."""
-    return _with_last(map_, lambda e: e.lhs)
+    return _with_last(map_, map_.results[-1].lhs)
 
 
-def _with_last(map_: Any, change: Any) -> Any:
-    results = list(map_.results)
-    return ir.AffineMap.get(map_.n_dims, map_.n_symbols, [*results[:-1], change(results[-1])])
+def _with_last(map_: Any, last: Any) -> Any:
+    return ir.AffineMap.get(map_.n_dims, map_.n_symbols, [*list(map_.results)[:-1], last])
 
 
 def _take_nibble(op: Any, number: int, loop: int) -> None:

@@ -35,7 +35,7 @@ def transposed_quarters(rows: Sequence[Any]) -> list[Any]:
 
     low = [pick(rows[i], rows[i + 1], (0, 1, 4, 5)) for i in (0, 2)]
     high = [pick(rows[i], rows[i + 1], (2, 3, 6, 7)) for i in (0, 2)]
-    return [pick(*half, quarters) for half in (low, high) for quarters in ((0, 2, 4, 6), (1, 3, 5, 7))]
+    return [pick(a, b, quarters) for a, b in (low, high) for quarters in ((0, 2, 4, 6), (1, 3, 5, 7))]
 
 
 def transposed_within_quarters(rows: Sequence[Any]) -> list[Any]:

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from mx_dialect._mlir import arith, ir, llvm, memref, vector
-from mx_dialect.schedule.emitter import Size, index, vector_type
+from mx_dialect._mlir import arith, ir, llvm, vector
+from mx_dialect.schedule.emitter import vector_type
 
 BYTES = 64
 LANES = 16
@@ -71,12 +71,6 @@ def byte_dots(total: Any, unsigned: Any, signed: Any) -> Any:
     return intrinsic("llvm.x86.avx512.vpdpbusd.512", total.type, total, unsigned, signed)
 
 
-def buffer(shape: Sequence[int], element: Any) -> Any:
-    """Allocate memory aligned to cache lines; the caller frees it with `release`."""
-    type_ = ir.MemRefType.get(shape, element)
-    return memref.alloc(type_, [], [], alignment=ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64))
-
-
 def align_stack(op: Any) -> None:
     """Have LLVM align the stack of the function that an operation is in to what registers are spilled to it.
 
@@ -90,8 +84,3 @@ def align_stack(op: Any) -> None:
     wanted = ir.StringAttr.get("stackrealign")
     if wanted not in known:
         function.attributes[name] = ir.ArrayAttr.get([*known, wanted])
-
-
-def prefetch(memory: Any, indices: Sequence[Size]) -> None:
-    """Have a cache line fetched that will be read soon."""
-    memref.PrefetchOp(memory, [index(i) for i in indices], False, 3, True)

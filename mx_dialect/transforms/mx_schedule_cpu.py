@@ -105,8 +105,9 @@ def _annotate(root: Any, options: Options) -> None:
             attribute = _choose(found, options, host)
             if not isinstance(attribute, str) and packed.absorb(op):
                 # Packed codes may have a schedule of their own.
-                unpacked, attribute = attribute, _choose(contraction.match(op), options, host)
-                attribute = unpacked if isinstance(attribute, str) else attribute
+                absorbed = contraction.match(op)
+                better = "" if absorbed is None else _choose(absorbed, options, host)
+                attribute = attribute if isinstance(better, str) else better
         except MxError as refused:
             errors.append(at(op, "error", f"'linalg.generic' op {refused}"))
             continue

@@ -90,10 +90,10 @@ def pack(side: MxArray) -> list[Any]:
     return [(codes[..., 0::2] | codes[..., 1::2] << 4).view(np.int8), side.scale]
 
 
-def check(text: str, given_: Any, transposed: bool, packed: str = "", **options: Any) -> None:
+def check(text: str, given_: Any, transposed: bool, packed: str = "", threads: int = 1) -> None:
     lhs, rhs, acc = given_
     arguments = [x for name, side in (("a", lhs), ("b", rhs)) for x in (pack(side) if name in packed else [side])]
-    actual = mx_dialect.compile(text, **{"threads": 1, **options})(*arguments, acc)
+    actual = mx_dialect.compile(text, threads=threads)(*arguments, acc)
     expected = matmul_block_dots(lhs, rhs, acc, transpose_rhs=transposed)
     assert np.array_equal(actual, expected, equal_nan=True)
     assert (np.signbit(actual) == np.signbit(expected))[expected == 0].all()
@@ -236,10 +236,10 @@ def test_batches(n: int) -> None:
       return %0 : {acc}
     }}"""
     parts = [operands(20, n, 64, ("i8", "i8"), False, seed=i) for i in range(2)]
-    sides = [
-        MxArray(*(np.stack([getattr(p[i], name) for p in parts]) for name in ("mantissa", "scale")), 32, 2 - i, "i8")
-        for i in range(2)
-    ]
+    sides: list[MxArray] = []
+    for i in range(2):
+        mantissa, scale = (np.stack([getattr(p[i], name) for p in parts]) for name in ("mantissa", "scale"))
+        sides.append(MxArray(mantissa, scale, 32, 2 - i, "i8"))
     actual = mx_dialect.compile(text, threads=1)(*sides, np.stack([p[2] for p in parts]))
     for i, part in enumerate(parts):
         assert np.array_equal(actual[i], matmul_block_dots(*part))

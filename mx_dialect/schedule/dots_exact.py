@@ -21,6 +21,7 @@ LARGEST_DOT = 1 << 22
 _MAGIC = 1.5 * 2.0**23
 _LARGEST_SCALE = 2.0**104
 _CLAMPED_SCALE = 2.0**100
+_SMALLEST_NORMAL = 2.0**-126
 
 Finish: TypeAlias = Callable[[Any, Any, Any, Any, Any], Any]
 """Adds a dot product to a sum: of the sum, the dot product from its start on, the scales of the unsigned and the signed
@@ -47,6 +48,17 @@ def add_scaled(total: Any, dot: Any, unsigned: Any, signed: Any, shift: Any) -> 
     """Return total + dot * unsigned * signed, rounded once."""
     product = vector.fma(bitcast(dot, f32()), signed, shift)
     return vector.fma(product, unsigned, total)
+
+
+def fast_scale(dot: Any, scale: Any) -> Any:
+    """Return a scale, but no subnormal one where the dot product is 0: processors multiply those slowly.
+
+    Quantization gives blocks of zeros the smallest scale, and some matrices have many.
+    """
+    normal = splat(_SMALLEST_NORMAL, LANES, f32())
+    larger = arith.select(arith.cmpf(arith.CmpFPredicate.OGT, normal, scale), normal, scale)
+    zero = arith.cmpi(arith.CmpIPredicate.eq, dot, splat(MAGIC_BITS, LANES, i32()))
+    return arith.select(zero, larger, scale)
 
 
 def add_carefully(total: Any, dot: Any, unsigned: Any, signed: Any, _: Any) -> Any:

@@ -24,9 +24,9 @@ from mx_dialect._mlir import arith, ir, memref
 from mx_dialect.schedule.buffers import extent, for_each_batch, output
 from mx_dialect.schedule.contraction import DYNAMIC, Contraction, reads_along
 from mx_dialect.schedule.dots import sides
-from mx_dialect.schedule.dots_codes import OFFSET, CodeReader
-from mx_dialect.schedule.dots_exact import Finish, add_carefully, add_scaled
-from mx_dialect.schedule.dots_scale_bytes import BLOCKS, ScaleSquare, has_spare_code
+from mx_dialect.schedule.dots_codes import CodeReader
+from mx_dialect.schedule.dots_exact import Finish, add_carefully, add_scaled, fast_scale
+from mx_dialect.schedule.dots_scale_bytes import BLOCKS, ScaleSquare
 from mx_dialect.schedule.dots_scales import can_read
 from mx_dialect.schedule.dots_short import ShortPacker, ShortRows
 from mx_dialect.schedule.emitter import (
@@ -50,7 +50,7 @@ from mx_dialect.schedule.emitter import (
     zeros,
 )
 from mx_dialect.schedule.quarters import QUARTER, sums_of_quarters, transposed_quarters
-from mx_dialect.schedule.registers import BYTES, LANES, align_stack, any_bit, bitcast, byte_dots, i8, i32, splat
+from mx_dialect.schedule.registers import BYTES, LANES, align_stack, byte_dots, splat
 from mx_dialect.schedule.span import Division, Span, bounds
 
 ROWS = 16
@@ -80,8 +80,8 @@ def refusal(contraction: Contraction, plan: DotRowsPlan) -> str | None:
         return f"the extent of the short side is not known or more than {MOST_COLUMNS}"
     if len(contraction.k) != 1 or not reads_along(long, contraction.k[0]):
         return "the rows of the side that streams do not lie along k"
-    if not can_read(contraction, found[::order][0]) or not has_spare_code(found[::order][0]):
-        return "the scales of neighbouring blocks are no neighbours in memory, or none of them is 1"
+    if not can_read(contraction, found[::order][0]):
+        return "the scales of neighbouring blocks are no neighbours in memory"
     size = contraction.block // found[::order][0].code.input.packed
     if size not in (BYTES // 4, BYTES // 2, BYTES):
         return f"blocks of {size} bytes are no quarter of {BYTES}, half of it or all"
@@ -205,16 +205,13 @@ class _DotRows:
     def _square(self, group: _Group, b: Size, count: int, totals: Sequence[Any], work: _Work) -> list[Any]:
         """Return the sums with the products of up to sixteen blocks of each row added."""
 
-        def places(row: Size, at: Size) -> list[Any]:
-            return self.loops(group.batch, row, 0, at, 0, scaled(at, self.c.block))
-
-        def is_zero(r: Any, x: Any) -> Any:
-            return self._is_zero(places(self._row(group, r), add(b, x)))
+        def places(row: Size) -> list[Any]:
+            return self.loops(group.batch, row, 0, b, 0, scaled(b, self.c.block))
 
         rows = [self._row(group, r) for r in range(ROWS)]
         for row in rows:
-            work.square.fetch(places(add(row, self.plan.ahead), b))
-        work.square.fill([places(row, b) for row in rows], count, is_zero)
+            work.square.fetch(places(add(row, self.plan.ahead)))
+        work.square.fill([places(row) for row in rows], count)
         in_chunk = BYTES // self.size
         first = floordiv(b, in_chunk)
 
@@ -227,14 +224,6 @@ class _DotRows:
             done = count - rest
             sums = self._chunk(group, add(first, count // in_chunk), done, rest, sums, work)
         return sums
-
-    def _is_zero(self, places: list[Any]) -> Any:
-        """Tell whether a block of the long side has only zeros."""
-        mask = None if self.size == BYTES else first_lanes(BYTES, self.size)
-        bits = splat(0, LANES, i32())
-        for values in self.codes.unsigned_bytes(places, mask):
-            bits = arith.ori(bits, bitcast(arith.xori(values, splat(-OFFSET, BYTES, i8())), i32()))
-        return arith.cmpi(arith.CmpIPredicate.eq, any_bit(bits), arith.constant(i32(), 0))
 
     def _chunk(
         self, group: _Group, c: Size, in_square: Size, blocks: int, totals: Sequence[Any], work: _Work
@@ -262,7 +251,8 @@ class _DotRows:
                     place = [s, add(at, number)]
                     scale = broadcast(load(work.short.scales, place), LANES)
                     shift = broadcast(load(work.short.shifts, place), LANES)
-                    values[s] = finish(values[s], dots[s][number], scales[number], scale, shift)
+                    dot = dots[s][number]
+                    values[s] = finish(values[s], dot, fast_scale(dot, scales[number]), scale, shift)
             return values
 
         types = [total.type for total in totals]

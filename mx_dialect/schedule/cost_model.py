@@ -23,6 +23,7 @@ from mx_dialect.schedule.schedules import SCHEDULES, Plan
 
 _VNNI = frozenset({"avx512_vnni", "avx512vbmi"})
 _FEW_DOTS = 6
+_ROWS_AHEAD = 24
 
 FEW = 8
 """Up to so many columns or rows of the result, dot products are faster than panels."""
@@ -147,14 +148,14 @@ RULES = (
     Rule(
         "dot_rows",
         lambda p: p.integers and 0 <= p.n <= _FEW_DOTS and p.lhs_along_k,
-        lambda p, h: DotRowsPlan("lhs", 16),
+        lambda p, h: DotRowsPlan("lhs", _ROWS_AHEAD),
         "few columns of small integers: the left side is read once, sixteen rows at a time",
         _VNNI,
     ),
     Rule(
         "dot_rows",
         lambda p: p.integers and 0 <= p.m <= _FEW_DOTS and p.rhs_along_k,
-        lambda p, h: DotRowsPlan("rhs", 16),
+        lambda p, h: DotRowsPlan("rhs", _ROWS_AHEAD),
         "few rows of small integers: the right side is read once, sixteen of its rows at a time",
         _VNNI,
     ),

@@ -128,9 +128,9 @@ class CodeReader:
         return [self.unsigned(codes), self.unsigned(bitcast(upper, i8()))]
 
     def fetch(self, loops: Sequence[Size]) -> None:
-        """Have the codes at `loops` fetched from memory."""
+        """Have the codes at `loops` fetched to the second cache; the first is too small for all rows ahead."""
         places = places_of(self._input, loops)
-        prefetch(self._buffer, places if self._input.packed == 1 else bytes_at(places))
+        prefetch(self._buffer, places if self._input.packed == 1 else bytes_at(places), 2)
 
     def integers(self, codes: Any) -> Any:
         """Return the integers of a vector of 64 codes."""

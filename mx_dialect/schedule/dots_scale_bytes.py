@@ -52,7 +52,7 @@ class ScaleSquare:
 
     def fetch(self, loops: Sequence[Size]) -> None:
         """Have the scales at some loops fetched from memory."""
-        prefetch(self._memory, places_of(self._input, loops))
+        prefetch(self._memory, places_of(self._input, loops), 2)
 
     def scales(self, block: Size) -> Any:
         """Return the scales of sixteen rows in a block of the square, f32."""

@@ -11,10 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import mx_dialect
+from mx_dialect import pipelines
 from mx_dialect.block_dots import matmul_block_dots
 from mx_dialect.codes import numpy_dtype
 from mx_dialect.mx_array import MxArray
-from mx_dialect.schedule import contraction, cost_model, dots, schedules
+from mx_dialect.schedule import contraction, cost_model, dots, dots_rows, schedules
+from mx_dialect.schedule.attribute import ATTRIBUTE
 from mx_dialect.schedule.host import Host, detect
 from mx_dialect.tensor_spec import TensorSpec
 from mx_dialect.walk import operations
@@ -155,7 +157,7 @@ def test_every_pair_of_formats(pair: tuple[str, str]) -> None:
         check(program(m, n, k, pair, transposed), given_, transposed)
 
 
-SPECIAL = [[0, 1, 2, 127, 253, 254, 255], [0, 1, 20, 60, 127, 200, 240, 254], [127, 231, 232, 233], [0]]
+SPECIAL = [[0, 1, 2, 127, 253, 254, 255], [0, 1, 20, 60, 127, 200, 240, 254], [100, 127, 239], [0]]
 
 
 @needs_vnni
@@ -246,11 +248,11 @@ def test_batches(n: int) -> None:
 
 
 @needs_vnni
-@pytest.mark.parametrize(("m", "n"), [(530, 300), (700, 1), (1, 700)])
-def test_threads_change_no_bit(m: int, n: int) -> None:
+@pytest.mark.parametrize(("m", "n", "k"), [(230, 140, 96), (700, 1, 3232), (1, 700, 3232)])
+def test_threads_change_no_bit(m: int, n: int, k: int) -> None:
     transposed = n > m
-    given_ = operands(m, n, 3232, (FP4, "i8"), transposed)
-    text = program(m, n, 3232, (FP4, "i8"), transposed)
+    given_ = operands(m, n, k, (FP4, "i8"), transposed)
+    text = program(m, n, k, (FP4, "i8"), transposed)
     for threads in (1, 3):
         check(text, given_, transposed, threads=threads)
 
@@ -287,6 +289,21 @@ def test_packed_codes_times_floats(m: int, n: int) -> None:
     assert (np.abs(actual - expected) <= mx_dialect.reference.matmul_bound(left, floats, acc)).all()
 
 
+def test_packed_codes_mean_the_same_to_other_passes() -> None:
+    """What took in its unpacking for a schedule may as well become loops."""
+    left, right, acc = operands(5, 6, 64, (FP4, "f6E2M3FN"), True)
+    module = mx_dialect.parse(program(5, 6, 64, (FP4, "f6E2M3FN"), True, packed="a"))
+    mx_dialect.run_pipeline(module, f"{','.join(pipelines.TO_LINALG)},mx-schedule-cpu,canonicalize")
+    (found,) = operations(module.operation, lambda op: op.name == "linalg.generic")
+    del found.attributes[ATTRIBUTE]
+    actual = mx_dialect.compile(module, threads=1, pipeline="mx-lower-to-llvm")(
+        *pack(left), right.mantissa.view(np.int8), right.scale, acc
+    )
+    expected = mx_dialect.reference.matmul(left, right, acc, transpose_rhs=True)
+    bound = mx_dialect.reference.matmul_bound(left, right, acc, transpose_rhs=True)
+    assert (np.abs(actual - expected) <= bound).all()
+
+
 def lowered(text: str) -> Any:
     """Return a module and the contraction in it, on tensors."""
     module = mx_dialect.parse(text)
@@ -314,9 +331,80 @@ def test_what_the_cost_model_chooses(m: int, n: int, pair: tuple[str, str], feat
     assert schedules.kind_of(choice.plan) == kind
 
 
-def test_dot_products_that_may_not_be_exact_are_refused() -> None:
-    _module, found = lowered(program(8, 8, 512, ("i8", "i8"), True, 512))
-    assert dots.sides(found) == "dot products of blocks of 512 may exceed 4194304"
+def refused(text: str, plan: Any) -> str | None:
+    _module, found = lowered(text)
+    return schedules.SCHEDULES[schedules.kind_of(plan)].refusal(found, plan)
+
+
+PANELS = dots.DotsPlan(4, 1, 4, 16, 64)
+ROWS = dots_rows.DotRowsPlan("lhs", 16)
+
+
+@pytest.mark.parametrize(
+    ("text", "plan", "message"),
+    [
+        (program(8, 8, 64, ("i8", FP4), True), PANELS, None),
+        (program(8, 8, 64, ("i8", FP4), True), ROWS, None),
+        (program(8, 8, 512, ("i8", "i8"), True, 512), PANELS, "dot products of blocks of 512 may exceed 4194304"),
+        (program(8, 8, 64, ("i8", "f6E3M2FN"), True), PANELS, "a side's elements are no integers of 8 bits"),
+        (program(8, 8, 64, ("i8", FP4), True, 2), PANELS, "blocks of 2 do not fit vectors of 64"),
+        (program(8, 8, 64, ("i8", FP4), True), dots.DotsPlan(4, 1, 6, 16, 64), "must be multiples of 64"),
+        (program(8, 9, 64, ("i8", FP4), True), ROWS, "is not known or more than 8"),
+        (program(8, 8, 64, ("i8", FP4), True), dots_rows.DotRowsPlan("rsh", 16), "'long' is lhs or rhs, not rsh"),
+        (program(8, 8, 64, ("i8", FP4), False), dots_rows.DotRowsPlan("rhs", 16), "do not lie along k"),
+        (program(8, 8, 64, ("i8", FP4), True, 8), ROWS, "blocks of 8 bytes are no quarter of 64, half of it or all"),
+    ],
+)
+def test_refusals(text: str, plan: Any, message: str | None) -> None:
+    found = refused(text, plan)
+    assert found == message or (message is not None and found is not None and message in found)
+
+
+def test_scales_that_do_not_lie_along_k_are_refused() -> None:
+    """Linalg written by hand may read the left side's scales as [k, m]."""
+    text = """
+    #a = affine_map<(m, n, k) -> (m, k)>
+    #s = affine_map<(m, n, k) -> (k floordiv 32, m)>
+    #b = affine_map<(m, n, k) -> (n, k)>
+    #t = affine_map<(m, n, k) -> (n, k floordiv 32)>
+    #c = affine_map<(m, n, k) -> (m, n)>
+    func.func @f(%a: tensor<8x64xi8>, %s: tensor<2x8xf8E8M0FNU>, %b: tensor<8x64xi8>, %t: tensor<8x2xf8E8M0FNU>,
+                 %c: tensor<8x8xf32>) -> tensor<8x8xf32> {
+      %unit = arith.constant 0.015625 : f32
+      %0 = linalg.generic {indexing_maps = [#a, #s, #b, #t, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%a, %s, %b, %t : tensor<8x64xi8>, tensor<2x8xf8E8M0FNU>, tensor<8x64xi8>, tensor<8x2xf8E8M0FNU>)
+          outs(%c : tensor<8x8xf32>) {
+      ^bb0(%x: i8, %e: f8E8M0FNU, %y: i8, %f: f8E8M0FNU, %z: f32):
+        %x0 = arith.sitofp %x : i8 to f32
+        %x1 = arith.mulf %x0, %unit : f32
+        %e0 = arith.extf %e : f8E8M0FNU to f32
+        %x2 = arith.mulf %x1, %e0 : f32
+        %y0 = arith.sitofp %y : i8 to f32
+        %y1 = arith.mulf %y0, %unit : f32
+        %f0 = arith.extf %f : f8E8M0FNU to f32
+        %y2 = arith.mulf %y1, %f0 : f32
+        %p = arith.mulf %x2, %y2 : f32
+        %q = arith.addf %z, %p : f32
+        linalg.yield %q : f32
+      } -> tensor<8x8xf32>
+      return %0 : tensor<8x8xf32>
+    }"""
+    for plan in (PANELS, ROWS):
+        assert refused(text, plan) == "the scales of neighbouring blocks are no neighbours in memory"
+
+
+@needs_vnni
+def test_one_kernel_for_any_number_of_rows() -> None:
+    n, k = 37, 96
+    left = TensorSpec((-(2**63), k), "i8", 32, "f8E8M0FNU", 1).custom().replace("-9223372036854775808", "?")
+    right, acc = TensorSpec((n, k), FP4, 32, "f8E8M0FNU", 1).custom(), f"tensor<?x{n}xf32>"
+    text = f"""
+    func.func @f(%a: {left}, %b: {right}, %c: {acc}) -> {acc} {{
+      %0 = mx.block_matmul %a, %b, %c {{transpose_rhs}} : {left}, {right}, {acc} -> {acc}
+      return %0 : {acc}
+    }}"""
+    for m in (0, 1, 3, 8, 21):
+        check(text, operands(m, n, k, ("i8", FP4), True, seed=m), True)
 
 
 GUARDED = """
@@ -360,6 +448,7 @@ def test_no_access_outside_of_the_arrays() -> None:
     cases = [
         (13, 37, 96, ("i8", FP4), True, ""),
         (9, 70, 32, (FP4, "i8"), False, ""),
+        (9, 48, 32, ("i8", "i8"), False, ""),
         (5, 34, 96, (FP4, FP4), False, "ab"),
         (19, 1, 96, (FP4, "i8"), False, "a"),
         (3, 21, 160, ("i8", FP4), True, "b"),

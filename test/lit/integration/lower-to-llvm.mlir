@@ -2,8 +2,8 @@
 // RUN: mx-opt %s --mx-lower-to-llvm-vectorized | filecheck %s --check-prefixes=CHECK,VECTORS
 // RUN: mx-opt %s --pass-pipeline='builtin.module(mx-lower-to-llvm)' | filecheck %s --check-prefixes=CHECK,LOOPS
 
-// From the value level to nothing but the LLVM dialect. The result that is the accumulator is not returned, and no
-// buffer is allocated: the vectors' panel fits on the stack.
+// From the value level to nothing but the LLVM dialect. The result that is the accumulator is not returned. Loops need
+// no buffer; a schedule has panels, which it frees.
 
 !a = !mx.tensor<32x64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>
 
@@ -11,11 +11,12 @@
 // CHECK-NOT: ->
 // CHECK-SAME: {
 // LOOPS-NOT: llvm.alloca
-// VECTORS: llvm.alloca
-// CHECK-NOT: llvm.call
+// LOOPS-NOT: llvm.call
+// VECTORS: llvm.call @malloc
 // LOOPS: llvm.fmul %{{.*}} : f32
-// VECTORS: llvm.fmul %{{.*}} {fastmathFlags = #llvm.fastmath<contract>} : vector<32xf32>
-// CHECK-NOT: llvm.call
+// VECTORS: llvm.intr.fma({{.*}}vector<{{[0-9]+}}xf32>
+// VECTORS: llvm.call @free
+// LOOPS-NOT: llvm.call
 // CHECK: llvm.return
 // CHECK-NEXT: }
 func.func @block_matmul(%a: !a, %b: tensor<64x64xf32>, %c: tensor<32x64xf32>) -> tensor<32x64xf32> {

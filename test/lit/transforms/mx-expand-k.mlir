@@ -56,7 +56,7 @@ func.func @block_matmul(%a: tensor<32x64xf8E4M3FN>, %scale: tensor<32x2xf8E8M0FN
 // CHECK-SAME: iterator_types = ["parallel", "parallel", "parallel"]
 // CHECK-SAME: ins(%[[EX]], %[[S]] :
 // CHECK-SAME: outs(%[[EOUT]] :
-// CHECK-SAME: mx.schedule = "kept too"
+// CHECK-SAME: mx.note = "kept too"
 // CHECK: %[[KB:.*]] = linalg.index 0
 // CHECK: %[[KI:.*]] = linalg.index 1
 // CHECK: %[[K:.*]] = affine.apply #[[WHOLE]](%[[KB]], %[[KI]])
@@ -66,7 +66,7 @@ func.func @block_matmul(%a: tensor<32x64xf8E4M3FN>, %scale: tensor<32x2xf8E8M0FN
 // CHECK: return %[[COLLAPSED]]
 func.func @dequantize(%x: tensor<64x?xf32>, %s: tensor<4x?xf32>, %out: tensor<64x?xf32>) -> tensor<64x?xf32> {
   %0 = linalg.generic {doc = "kept", indexing_maps = [#id, #scale, #id], iterator_types = ["parallel", "parallel"]}
-      ins(%x, %s : tensor<64x?xf32>, tensor<4x?xf32>) outs(%out : tensor<64x?xf32>) attrs = {mx.schedule = "kept too"} {
+      ins(%x, %s : tensor<64x?xf32>, tensor<4x?xf32>) outs(%out : tensor<64x?xf32>) attrs = {mx.note = "kept too"} {
   ^bb0(%element: f32, %scale: f32, %old: f32):
     %k = linalg.index 0 : index
     %n = linalg.index 1 : index

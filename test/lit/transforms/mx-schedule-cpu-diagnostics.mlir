@@ -4,7 +4,7 @@
 #kn = affine_map<(m, n, k) -> (k, n)>
 #c = affine_map<(m, n, k) -> (m, n)>
 func.func @kind(%x: tensor<1x128xf32>, %v: tensor<128x64xf32>, %c: tensor<1x64xf32>) -> tensor<1x64xf32> {
-  // expected-error @below {{'linalg.generic' op 'pannel' is no schedule; did you mean 'panel' or 'none'?; they are}}
+  // expected-error @below {{'linalg.generic' op 'pannel' is no schedule; did you mean 'panel'?; they are}}
   %0 = linalg.generic {indexing_maps = [#x, #kn, #c], iterator_types = ["parallel", "parallel", "reduction"], mx.schedule = "pannel"}
       ins(%x, %v : tensor<1x128xf32>, tensor<128x64xf32>) outs(%c : tensor<1x64xf32>) {
   ^bb0(%p: f32, %q: f32, %z: f32):

@@ -14,7 +14,7 @@
 // LOOPS-NOT: llvm.call
 // VECTORS: llvm.call @malloc
 // LOOPS: llvm.fmul %{{.*}} : f32
-// VECTORS: llvm.intr.fma({{.*}}vector<{{[0-9]+}}xf32>
+// VECTORS: llvm.intr.fmuladd({{.*}}vector<{{[0-9]+}}xf32>
 // VECTORS: llvm.call @free
 // LOOPS-NOT: llvm.call
 // CHECK: llvm.return

@@ -21,7 +21,7 @@ from typing import Any
 
 from mx_dialect._mlir import arith, ir, memref, scf, vector
 from mx_dialect.schedule.buffers import depth, extent, for_each_batch, output
-from mx_dialect.schedule.contraction import DYNAMIC, Contraction, divisor_of, reads_along
+from mx_dialect.schedule.contraction import DYNAMIC, Contraction, divisor_of, loop_of, reads_along
 from mx_dialect.schedule.emitter import (
     Size,
     add,
@@ -93,6 +93,8 @@ def refusal(contraction: Contraction, plan: RowsPlan) -> str | None:
         return f"vectors of {plan.lanes} do not divide blocks of {contraction.block}"
     if any(divisor_of(r) not in (1, contraction.block) for i in long.inputs for r in i.map.results):
         return "the two sides have blocks of different sizes"
+    if any(loop_of(r) in contraction.k for i in long.inputs for r in list(i.map.results)[:-1]):
+        return "the scales of neighbouring blocks are no neighbours in memory"
     if plan.decode not in (TABLE, NIBBLES, BODY):
         return f"'decode' is {TABLE}, {NIBBLES} or {BODY}, not {plan.decode}"
     if plan.decode == TABLE and (table_reader(contraction, long) is None or plan.lanes != 16):

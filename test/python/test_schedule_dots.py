@@ -18,6 +18,7 @@ from mx_dialect.mx_array import MxArray
 from mx_dialect.schedule import contraction, cost_model, dots, dots_rows, schedules
 from mx_dialect.schedule.attribute import ATTRIBUTE
 from mx_dialect.schedule.host import Host, detect
+from mx_dialect.schedule.rows import RowsPlan
 from mx_dialect.tensor_spec import TensorSpec
 from mx_dialect.walk import operations
 
@@ -389,7 +390,7 @@ def test_scales_that_do_not_lie_along_k_are_refused() -> None:
       } -> tensor<8x8xf32>
       return %0 : tensor<8x8xf32>
     }"""
-    for plan in (PANELS, ROWS):
+    for plan in (PANELS, ROWS, RowsPlan(16, 4, 1, "lhs", "body")):
         assert refused(text, plan) == "the scales of neighbouring blocks are no neighbours in memory"
 
 

@@ -1,7 +1,7 @@
 """Which schedule a contraction gets, and its sizes: a table of rules, each with its reason.
 
-The rules are tried in order. They compare extents with thresholds that were measured (`benchmarks/README.md`); sizes
-follow from the host's registers and caches.
+The rules are tried in order. They compare extents with thresholds found by trying; sizes follow from the host's
+registers and caches.
 """
 
 import dataclasses
@@ -27,7 +27,6 @@ _ROWS_AHEAD = 24
 
 FEW = 8
 """Up to so many columns or rows of the result, dot products are faster than panels."""
-
 
 SKINNY = 64
 """Up to so many columns, the right side fits the cache as a whole next to rows of the left one."""

@@ -10,7 +10,10 @@ from mx_dialect.schedule.emitter import index
 from mx_dialect.schedule.span import Division, Span
 
 PARALLEL = "mx.parallel"
-"""The attribute of a call whose last two operands are a range that may be divided, at multiples of the attribute."""
+"""The attribute of a call whose first two operands are a range that may be divided, at multiples of the attribute.
+
+The first two, because passes append: mx-assert-to-status adds an argument at the end.
+"""
 
 WORTHWHILE = 1 << 21
 """Multiplications from which on a product is divided: a guess, at tens of microseconds of work; not measured."""
@@ -36,7 +39,7 @@ def move(found: Contraction, division: Division) -> tuple[Contraction, Span]:
     name, moved, span = _add_function(op, operands, division.loop)
     with op.location, ir.InsertionPoint(op):
         zero = arith.constant(ir.IndexType.get(), 0)
-        call = func.CallOp([], name, [*operands, zero, total])
+        call = func.CallOp([], name, [zero, total, *operands])
         call.operation.attributes[PARALLEL] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), division.granule)
     op.erase()
     return moved, span
@@ -55,11 +58,12 @@ def _add_function(op: Any, operands: list[Any], loop: int) -> tuple[str, Contrac
     end = ir.IndexType.get()
     with op.location, ir.InsertionPoint(parent):
         base = ir.StringAttr(parent.attributes["sym_name"]).value
-        type_ = ir.FunctionType.get([*(v.type for v in operands), end, end], [])
+        type_ = ir.FunctionType.get([end, end, *(v.type for v in operands)], [])
         function = func.FuncOp(f"{base}.part", type_, visibility="private")
         name = ir.StringAttr(table.insert(function)).value
         block = function.add_entry_block()
-    arguments = dict(zip(operands, block.arguments, strict=False))
+    start, stop, *others = block.arguments
+    arguments = dict(zip(operands, others, strict=True))
     with op.location, ir.InsertionPoint(block):
         inside = [arguments[v] if v in arguments else v.owner.operation.clone().operation.result for v in op.operands]
         clone = op.clone().operation
@@ -68,5 +72,4 @@ def _add_function(op: Any, operands: list[Any], loop: int) -> tuple[str, Contrac
         func.ReturnOp([])
     moved = contractions.match(clone)
     assert moved is not None
-    start, stop = list(block.arguments)[-2:]
     return name, moved, Span(loop, start, stop)

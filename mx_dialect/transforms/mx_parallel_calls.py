@@ -1,8 +1,8 @@
 """mx-parallel-calls: let the runtime divide calls of functions that work on a range.
 
---mx-schedule-cpu leaves calls whose last two operands are a range, which may be divided at multiples of a granule:
+--mx-schedule-cpu leaves calls whose first two operands are a range, which may be divided at multiples of a granule:
 
-    llvm.call @f.part(%a, ..., %lo, %hi) {mx.parallel = 32 : i64} : (!llvm.ptr, ..., i64, i64) -> ()
+    llvm.call @f.part(%lo, %hi, %a, ...) {mx.parallel = 32 : i64} : (i64, i64, !llvm.ptr, ...) -> ()
 
 becomes
 
@@ -62,7 +62,7 @@ def _add_entry(module: Any, callee: str, struct: Any, types: list[Any]) -> str:
     with ir.InsertionPoint(block):
         address, start, stop = block.arguments
         values = [llvm.load(t, _field(struct, address, i)) for i, t in enumerate(types)]
-        _call(callee, [*values, start, stop])
+        _call(callee, [start, stop, *values])
         llvm.ReturnOp()
     return callee + _ENTRY
 
@@ -78,7 +78,7 @@ def _call(callee: str, operands: list[Any]) -> None:
 
 def _divide(module: Any, call: Any, entries: dict[str, str]) -> None:
     callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-    *values, start, stop = call.operands
+    start, stop, *values = call.operands
     types = [v.type for v in values]
     struct = _struct(types)
     if callee not in entries:

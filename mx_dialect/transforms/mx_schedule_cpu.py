@@ -16,7 +16,7 @@ or in part: `mx.schedule = "panel"` fixes the kind, a dictionary the sizes that 
 
 With `threads`, a large contraction moves into a function that works on a range of one of its loops,
 
-    func.call @f.part(%m, %s, %b, %c, %c0, %n) {mx.parallel = 32 : i64} : (...) -> ()
+    func.call @f.part(%c0, %n, %m, %s, %b, %c) {mx.parallel = 32 : i64} : (...) -> ()
 
 which --mx-parallel-calls divides among threads; as it stands, the call does all of it.
 

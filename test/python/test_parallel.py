@@ -47,6 +47,24 @@ def test_results_do_not_depend_on_the_number_of_threads(m: int, n: int, k: int, 
         assert np.array_equal(first.view(np.uint32), other.view(np.uint32))
 
 
+@pytest.mark.parametrize(
+    ("m", "n", "k", "loop"), [(300, 129, 128, 300), (61, 515, 128, 515), (3001, 1, 1024, 3001), (1, 4097, 1024, 4097)]
+)
+def test_threads_share_the_rows_or_columns(m: int, n: int, k: int, loop: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    ranges: list[list[tuple[int, int]]] = []
+    cut = parallel.cut
+
+    def recording(*arguments: int) -> list[tuple[int, int]]:
+        ranges.append(cut(*arguments))
+        return ranges[-1]
+
+    monkeypatch.setattr(parallel, "cut", recording)
+    mx_dialect.compile(_matmul(m, n, k, False), threads=2, cache=False)(*_operands(m, n, k, False))
+    ((first, second),) = [r for r in ranges if r[-1][1] == loop]
+    assert first[0] == 0
+    assert first[1] == second[0]
+
+
 def test_a_large_product_is_divided_and_a_small_one_is_not() -> None:
     for size, divided in ((256, True), (16, False)):
         module = mx_dialect.parse(_matmul(size, size, 64, False))
@@ -112,9 +130,9 @@ def test_a_range_is_cut_in_whole_granules(start: int, length: int, granule: int,
 
 def test_calls_are_divided_in_the_llvm_dialect() -> None:
     text = """
-    func.func private @part(%a: memref<?xf32>, %lo: index, %hi: index) { return }
+    func.func private @part(%lo: index, %hi: index, %a: memref<?xf32>) { return }
     func.func @f(%a: memref<?xf32>, %lo: index, %hi: index) {
-      func.call @part(%a, %lo, %hi) {mx.parallel = 8 : i64} : (memref<?xf32>, index, index) -> ()
+      func.call @part(%lo, %hi, %a) {mx.parallel = 8 : i64} : (index, index, memref<?xf32>) -> ()
       return
     }"""
     module = mx_dialect.parse(text)

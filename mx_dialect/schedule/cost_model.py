@@ -9,6 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mx_dialect.schedule.amx import AmxPlan
+from mx_dialect.schedule.amx_packing import parts_of
+from mx_dialect.schedule.amx_words import EXACT
 from mx_dialect.schedule.columns import ColumnsPlan
 from mx_dialect.schedule.contraction import DYNAMIC, Contraction, reads_along
 from mx_dialect.schedule.dots import DotsPlan, sides
@@ -22,6 +25,7 @@ from mx_dialect.schedule.rows_nibbles import nibble_reader
 from mx_dialect.schedule.schedules import SCHEDULES, Plan
 
 _VNNI = frozenset({"avx512_vnni", "avx512vbmi"})
+_AMX = frozenset({"amx_tile", "amx_bf16", "avx512f"})
 _FEW_DOTS = 6
 _ROWS_AHEAD = 24
 
@@ -46,6 +50,7 @@ class Problem:
     rhs_along_n: bool
     table: Mapping[str, bool]
     nibbles: Mapping[str, bool]
+    exact: Mapping[str, bool]
     integers: bool
 
     @classmethod
@@ -61,6 +66,7 @@ class Problem:
             reads_along(c.rhs, c.n),
             {"lhs": table_reader(c, c.lhs) is not None, "rhs": table_reader(c, c.rhs) is not None},
             {"lhs": nibble_reader(c, c.lhs) is not None, "rhs": nibble_reader(c, c.rhs) is not None},
+            {"lhs": parts_of(c, c.lhs) == EXACT, "rhs": parts_of(c, c.rhs) == EXACT},
             not isinstance(sides(c), str),
         )
 
@@ -114,9 +120,9 @@ def _multiple(size: int, block: int) -> int:
 def _panel_plan(problem: Problem, host: Host) -> Plan:
     vectors = 1 if 0 < problem.n <= host.lanes else 2
     columns = host.lanes * vectors
-    # A strip of the right panel takes half of the first cache, next to tiles of the left one; the right panel half of
-    # the second, the left one a few hundredths.
-    block_k = _multiple(host.l1_bytes // 2 // (4 * host.lanes * 2), problem.block)
+    # A strip of the right panel takes two thirds of the first cache, next to a tile of the left one; the right panel
+    # half of the second.
+    block_k = _multiple(host.l1_bytes * 2 // 3 // (4 * host.lanes * 2), problem.block)
     right = host.l2_bytes // 2 // 4
     if 0 < problem.n <= SKINNY:
         # All columns for long rows of the left side, which is read once, in few streams: as few as are prefetched.
@@ -125,8 +131,8 @@ def _panel_plan(problem: Problem, host: Host) -> Plan:
     # The register tile: sums, vectors of the right side, a broadcast element of the left one.
     rows = (host.registers - vectors - 2) // vectors
     block_n = max(right // block_k // columns, 1) * columns
-    block_m = max(host.l2_bytes // 32 // (4 * block_k) // rows, 1) * rows
-    return PanelPlan(host.lanes, rows, vectors, 2, block_m, block_n, block_k)
+    # Rows of the result may be a page apart each: two tiles of them are soon seen again, in the next columns.
+    return PanelPlan(host.lanes, rows, vectors, 2, 2 * rows, block_n, block_k)
 
 
 def _dots_plan(problem: Problem, host: Host) -> Plan:
@@ -143,7 +149,32 @@ def _dots_plan(problem: Problem, host: Host) -> Plan:
     return DotsPlan(rows, vectors, 64, block_n, block_k)
 
 
+def _amx_plan(long: str) -> Callable[[Problem, Host], Plan]:
+    def plan(problem: Problem, host: Host) -> Plan:
+        short = problem.n if long == "lhs" else problem.m
+        block_k = _multiple(256, problem.block)
+        if 0 < short <= 64:
+            return AmxPlan(long, 32, 64, _multiple(1024, problem.block))
+        return AmxPlan(long, 256, 512, block_k)
+
+    return plan
+
+
 RULES = (
+    Rule(
+        "amx",
+        lambda p: p.exact["lhs"] and p.lhs_along_k and not p.integers and p.m > 16,
+        _amx_plan("lhs"),
+        "the left side's values are bf16",
+        _AMX,
+    ),
+    Rule(
+        "amx",
+        lambda p: p.exact["rhs"] and p.rhs_along_k and not p.integers and p.n > 16,
+        _amx_plan("rhs"),
+        "the right side's values are bf16",
+        _AMX,
+    ),
     Rule(
         "dot_rows",
         lambda p: p.integers and 0 <= p.n <= _FEW_DOTS and p.lhs_along_k,

@@ -1,0 +1,276 @@
+"""The amx schedule: products of bf16 by the matrix unit of x86, exactly what f32 arithmetic would multiply.
+
+One side's rows lie along k, the long side; one or both have at most eight significant bits, as all MX elements times
+a power of two do. An f32 of the other is the sum of three bf16, so three products make one.
+
+    for short in steps of NC, k in steps of KC:
+      pack the short side as [NC / 16][KC / 32][part] tiles
+      for long in steps of MC:
+        pack the long side as [MC / 16][KC / 32][part] tiles
+        if the exponents of both are moderate:
+          for each few tiles of both: sums in tile registers over k; added to the result
+        else: the same part by panels in f32
+
+The matrix unit takes subnormals for zeros; exponents are moderate if there are none, and no sum can overflow. NaN and
+infinity are not moderate. Where the right side is the long one the result's tiles are transposed.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mx_dialect._mlir import arith, ir
+from mx_dialect.schedule.amx_packing import ColumnPacker, RowPacker, parts_of
+from mx_dialect.schedule.amx_tiles import DEPTH, ROWS, Tiles, tile_panel
+from mx_dialect.schedule.amx_words import EXACT, SPLIT, Exponents, are_moderate
+from mx_dialect.schedule.buffers import depth, extent, for_each_batch, output
+from mx_dialect.schedule.contraction import DYNAMIC, Contraction, divisor_of, reads_along
+from mx_dialect.schedule.emitter import (
+    Size,
+    add,
+    ceildiv,
+    either,
+    f32,
+    first_lanes,
+    floordiv,
+    load_vector,
+    loop,
+    minimum,
+    release,
+    scaled,
+    scratch,
+    store_vector,
+    sub,
+)
+from mx_dialect.schedule.panel import PanelPlan, emit_part
+from mx_dialect.schedule.panel_packing import Part, transposed
+from mx_dialect.schedule.registers import LANES
+from mx_dialect.schedule.span import Division, Span, bounds
+from mx_dialect.schedule.table_decoder import GROUP
+
+GRANULE = 2 * ROWS
+"""Parts of either side begin at multiples of it, for tiles and for the panels in f32."""
+
+_TILES_A_PART = 4
+_PANEL_ROWS, _PANEL_VECTORS, _PANEL_UNROLL = 8, 2, 2
+
+
+@dataclass(frozen=True)
+class AmxPlan:
+    """Sizes of the amx schedule: `long` is the side whose rows are packed as they are, "lhs" or "rhs".
+
+    Block sizes count rows of the long side, rows or columns of the other, and entries along k.
+    """
+
+    long: str
+    block_long: int
+    block_short: int
+    block_k: int
+
+
+def emit(contraction: Contraction, plan: AmxPlan, span: Span | None = None) -> None:
+    """Replace a contraction on buffers, or a span of it, by the amx schedule."""
+    with ir.InsertionPoint(contraction.op), contraction.op.location:
+        _Amx(contraction, plan, span).emit()
+    contraction.op.erase()
+
+
+def refusal(contraction: Contraction, plan: AmxPlan) -> str | None:
+    """Return why the schedule does not apply to a contraction, or None."""
+    if plan.long not in ("lhs", "rhs"):
+        return f"'long' is lhs or rhs, not {plan.long}"
+    c = _turned(contraction) if plan.long == "rhs" else contraction
+    place = c.k[-1]
+    if not reads_along(c.lhs, place):
+        return "the long side's rows do not lie along k"
+    if not reads_along(c.rhs, place) and not reads_along(c.rhs, c.n):
+        return "the other side's rows lie along none of its loops"
+    granule = max(GROUP, c.block)
+    if c.block % LANES or granule % c.block or c.depth == DYNAMIC or c.depth % granule:
+        return f"k must be a multiple of {granule}, in blocks of 16, 32 or multiples of 64"
+    if any(divisor_of(r) not in (1, c.block) for side in (c.lhs, c.rhs) for i in side.inputs for r in i.map.results):
+        return "a side has one code for several places along k"
+    if parts_of(c, c.lhs) + parts_of(c, c.rhs) > EXACT + SPLIT:
+        return "neither side's values are of at most eight significant bits"
+    if plan.block_k % granule or plan.block_long % GRANULE or plan.block_short % GRANULE:
+        return f"block_k must be a multiple of {granule}, block_long and block_short of {GRANULE}"
+    return None
+
+
+def division(contraction: Contraction, plan: AmxPlan, parts: int) -> Division:
+    """Return how to divide the work in so many parts: by columns if they are many, else by rows."""
+    columns, rows = contraction.extents[contraction.n], contraction.extents[contraction.m]
+    many = columns != DYNAMIC and columns >= _TILES_A_PART * parts * GRANULE
+    if many and (rows == DYNAMIC or plan.long == "rhs" or rows <= columns):
+        return Division(contraction.n, GRANULE)
+    return Division(contraction.m if rows == DYNAMIC or rows > GRANULE else contraction.n, GRANULE)
+
+
+def _turned(c: Contraction) -> Contraction:
+    """Return a contraction with its sides exchanged: the long one first."""
+    return replace(c, lhs=c.rhs, rhs=c.lhs, m=c.n, n=c.m)
+
+
+class _Amx:
+    """`c` has the long side as its left one, `m` counts its rows; `plain` is the contraction as it is."""
+
+    def __init__(self, contraction: Contraction, plan: AmxPlan, span: Span | None):
+        self.plain, self.plan = contraction, plan
+        self.c = _turned(contraction) if plan.long == "rhs" else contraction
+        self.m, self.n, self.k = extent(self.c, self.c.m), extent(self.c, self.c.n), depth(self.c)
+        self.rows, self.columns = bounds(span, self.c.m, self.m), bounds(span, self.c.n, self.n)
+        self.parts = parts_of(self.c, self.c.lhs), parts_of(self.c, self.c.rhs)
+        self.block_k = min(plan.block_k, self.k)
+        self.block_m, self.block_n = _up_to(plan.block_long, self.m), _up_to(plan.block_short, self.n)
+
+    def emit(self) -> None:
+        if 0 in (self.k, self.m, self.n):
+            return
+        left_exponents, right_exponents = (Exponents(parts) for parts in self.parts)
+        left = RowPacker(self.c, self.parts[0], left_exponents)
+        right = ColumnPacker(self.c, self.parts[1], right_exponents, self.n, left.pairing)
+        steps = self.block_k // DEPTH
+        left_panel = tile_panel(self.block_m // ROWS, steps, self.parts[0])
+        right_panel = tile_panel(self.block_n // ROWS, steps, self.parts[1])
+        sums = scratch([_MOST_SUMS, ROWS, LANES])
+        tiles = Tiles()
+
+        def matrix(batch: list[Any]) -> None:
+            def columns(n0: Any) -> list[Any]:
+                count = minimum(self.block_n, sub(self.columns[1], n0))
+
+                def along_k(k0: Any) -> list[Any]:
+                    short = Part(batch, n0, count, k0, minimum(self.block_k, sub(self.k, k0)))
+                    right.pack(short, right_panel)
+
+                    def rows(m0: Any) -> list[Any]:
+                        long = Part(batch, m0, minimum(self.block_m, sub(self.rows[1], m0)), k0, short.depth)
+                        left.pack(long, left_panel)
+                        work = _Products(self, tiles, long, short, left_panel, right_panel, sums)
+                        either(are_moderate(left_exponents, right_exponents), work.emit, work.emit_in_f32)
+                        return []
+
+                    return loop(*self.rows, self.block_m, rows)
+
+                return loop(0, self.k, self.block_k, along_k)
+
+            loop(*self.columns, self.block_n, columns)
+
+        for_each_batch(self.c, matrix)
+        tiles.release()
+        for buffer in (left_panel, right_panel, sums, right.strip):
+            release(buffer)
+        left_exponents.release()
+        right_exponents.release()
+
+
+_MOST_SUMS = 4
+
+
+@dataclass(frozen=True)
+class _Products:
+    """The products of a part of both sides, which are packed in panels."""
+
+    amx: _Amx
+    tiles: Tiles
+    long: Part
+    short: Part
+    left_panel: Any
+    right_panel: Any
+    sums: Any
+
+    def emit(self) -> list[Any]:
+        height, width = _tile_counts(*self.amx.parts)
+
+        def columns(j: Any) -> list[Any]:
+            def rows(i: Any) -> list[Any]:
+                self._sum(i, j, height, width)
+                for row in range(height):
+                    for column in range(width):
+                        self._add(row * width + column, add(i, row), add(j, column))
+                return []
+
+            return loop(0, ceildiv(self.long.count, ROWS), height, rows)
+
+        loop(0, ceildiv(self.short.count, LANES), width, columns)
+        return []
+
+    def _sum(self, i: Size, j: Size, height: int, width: int) -> None:
+        """Compute height x width tiles of the result, over the depth of the parts, and store them."""
+        left, right = self.amx.parts
+        steps = self.amx.block_k // DEPTH
+        total = height * width
+        for register in range(total):
+            self.tiles.clear(register)
+
+        def step(s: Any) -> list[Any]:
+            register = total
+            columns: list[list[int]] = []
+            for column in range(width):
+                columns.append(list(range(register, register + right)))
+                for part, number in enumerate(columns[-1]):
+                    at = add(scaled(add(scaled(add(j, column), steps), s), right), part)
+                    self.tiles.load(number, self.right_panel, at)
+                register += right
+            for row in range(height):
+                # The parts of a row follow each other in what registers are left, so that one loads while one is used.
+                for part in range(left):
+                    at = add(scaled(add(scaled(add(i, row), steps), s), left), part)
+                    self.tiles.load(register, self.left_panel, at)
+                    for column in range(width):
+                        for number in columns[column]:
+                            self.tiles.add_product(row * width + column, register, number)
+                    register = register + 1 if register < 7 else total + width * right
+            return []
+
+        loop(0, floordiv(self.long.depth, DEPTH), 1, step)
+        for register in range(total):
+            self.tiles.store(register, self.sums, register)
+
+    def _add(self, number: int, i: Size, j: Size) -> None:
+        """Add a stored tile to the result, as far as there is a result."""
+        long_left = sub(self.long.count, scaled(i, ROWS))
+        short_left = sub(self.short.count, scaled(j, LANES))
+        m, n = add(self.long.first, scaled(i, ROWS)), add(self.short.first, scaled(j, LANES))
+        if self.amx.plan.long == "lhs":
+            self._add_rows(number, (m, long_left), (n, short_left))
+            return
+        rows = [load_vector(self.sums, [number, r, 0], LANES) for r in range(ROWS)]
+        for r, row in enumerate(transposed(rows)):
+            store_vector(row, self.sums, [number, r, 0])
+        self._add_rows(number, (n, short_left), (m, long_left))
+
+    def _add_rows(self, number: int, rows: tuple[Size, Size], columns: tuple[Size, Size]) -> None:
+        out = output(self.amx.plain)
+        whole = self.amx.plain.extents[self.amx.plain.n]
+        mask = None
+        if whole == DYNAMIC or whole % LANES:
+            mask = first_lanes(LANES, minimum(LANES, columns[1]))
+
+        def one(r: Any) -> list[Any]:
+            place = [*self.long.batch, add(rows[0], r), columns[0]]
+            value = load_vector(self.sums, [number, r, 0], LANES)
+            store_vector(arith.addf(load_vector(out, place, LANES, mask), value), out, place, mask)
+            return []
+
+        loop(0, minimum(ROWS, rows[1]), 1, one)
+
+    def emit_in_f32(self) -> list[Any]:
+        amx = self.amx
+        left, right, block_m, block_n = self.long, self.short, amx.block_m, amx.block_n
+        if amx.plan.long == "rhs":
+            left, right, block_m, block_n = right, left, block_n, block_m
+        plan = PanelPlan(LANES, _PANEL_ROWS, _PANEL_VECTORS, _PANEL_UNROLL, block_m, block_n, amx.block_k)
+        emit_part(amx.plain, plan, left, right)
+        return []
+
+
+def _tile_counts(left: int, right: int) -> tuple[int, int]:
+    """Return how many tiles of rows and columns are summed at once, so that their operands fit the registers too."""
+    if left == right:
+        return 2, 2
+    return (2, 1) if left == EXACT else (1, 2)
+
+
+def _up_to(size: int, extent_: Size) -> int:
+    """Return a size, or an extent in whole granules if that is less."""
+    return min(size, -(-extent_ // GRANULE) * GRANULE) if isinstance(extent_, int) else size

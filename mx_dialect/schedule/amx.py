@@ -19,9 +19,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mx_dialect._mlir import arith, ir
-from mx_dialect.schedule.amx_packing import ColumnPacker, RowPacker, parts_of
-from mx_dialect.schedule.amx_tiles import DEPTH, ROWS, Tiles, tile_panel
-from mx_dialect.schedule.amx_words import EXACT, SPLIT, Exponents, are_moderate
+from mx_dialect.schedule.amx_exponents import are_moderate
+from mx_dialect.schedule.amx_packing import STEPS, ColumnPacker, RowPacker, parts_of
+from mx_dialect.schedule.amx_tiles import DEPTH, REGISTERS, ROWS, Tiles, tile_panel
+from mx_dialect.schedule.amx_words import EXACT, SPLIT
 from mx_dialect.schedule.buffers import depth, extent, for_each_batch, output
 from mx_dialect.schedule.contraction import DYNAMIC, Contraction, divisor_of, reads_along
 from mx_dialect.schedule.emitter import (
@@ -125,11 +126,12 @@ class _Amx:
     def emit(self) -> None:
         if 0 in (self.k, self.m, self.n):
             return
-        left_exponents, right_exponents = (Exponents(parts) for parts in self.parts)
-        left = RowPacker(self.c, self.parts[0], left_exponents)
-        right = ColumnPacker(self.c, self.parts[1], right_exponents, self.n, left.pairing)
+        left = RowPacker(self.c, self.parts[0])
+        right = ColumnPacker(self.c, self.parts[1], self.n, left.pairing)
+        streams = self.plan.block_short == GRANULE and self.block_k == self.k
         steps = self.block_k // DEPTH
-        left_panel = tile_panel(self.block_m // ROWS, steps, self.parts[0])
+        block_m = GRANULE if streams else self.block_m
+        left_panel = tile_panel(block_m // ROWS, STEPS if streams else steps, self.parts[0])
         right_panel = tile_panel(self.block_n // ROWS, steps, self.parts[1])
         sums = scratch([_MOST_SUMS, ROWS, LANES])
         tiles = Tiles()
@@ -143,13 +145,18 @@ class _Amx:
                     right.pack(short, right_panel)
 
                     def rows(m0: Any) -> list[Any]:
-                        long = Part(batch, m0, minimum(self.block_m, sub(self.rows[1], m0)), k0, short.depth)
-                        left.pack(long, left_panel)
+                        long = Part(batch, m0, minimum(block_m, sub(self.rows[1], m0)), k0, short.depth)
                         work = _Products(self, tiles, long, short, left_panel, right_panel, sums)
-                        either(are_moderate(left_exponents, right_exponents), work.emit, work.emit_in_f32)
+                        left.range.reset()
+                        if streams:
+                            work.sum_while_packing(left)
+                        else:
+                            left.pack(long, left_panel)
+                        add_ = work.add_all if streams else work.emit
+                        either(are_moderate(left.range, right.range), add_, work.emit_in_f32)
                         return []
 
-                    return loop(*self.rows, self.block_m, rows)
+                    return loop(*self.rows, block_m, rows)
 
                 return loop(0, self.k, self.block_k, along_k)
 
@@ -159,8 +166,8 @@ class _Amx:
         tiles.release()
         for buffer in (left_panel, right_panel, sums, right.strip):
             release(buffer)
-        left_exponents.release()
-        right_exponents.release()
+        left.range.release()
+        right.range.release()
 
 
 _MOST_SUMS = 4
@@ -179,14 +186,20 @@ class _Products:
     sums: Any
 
     def emit(self) -> list[Any]:
+        """Add all tiles of the result, from panels that hold the parts."""
         height, width = _tile_counts(*self.amx.parts)
 
         def columns(j: Any) -> list[Any]:
             def rows(i: Any) -> list[Any]:
-                self._sum(i, j, height, width)
-                for row in range(height):
-                    for column in range(width):
-                        self._add(row * width + column, add(i, row), add(j, column))
+                self._clear(height * width)
+
+                def step(s: Any) -> list[Any]:
+                    self._multiply(i, s, j, s, height, width)
+                    return []
+
+                loop(0, floordiv(self.long.depth, DEPTH), 1, step)
+                self._store(height * width)
+                self._add_tiles(i, j, height, width)
                 return []
 
             return loop(0, ceildiv(self.long.count, ROWS), height, rows)
@@ -194,37 +207,60 @@ class _Products:
         loop(0, ceildiv(self.short.count, LANES), width, columns)
         return []
 
-    def _sum(self, i: Size, j: Size, height: int, width: int) -> None:
-        """Compute height x width tiles of the result, over the depth of the parts, and store them."""
-        left, right = self.amx.parts
-        steps = self.amx.block_k // DEPTH
-        total = height * width
+    def sum_while_packing(self, left: RowPacker) -> None:
+        """Compute few tiles of the result, packing a group of the long side at a time, and store them."""
+        height, width = self._few()
+        self._clear(height * width)
+
+        def group(g: Any) -> list[Any]:
+            k = scaled(g, GROUP)
+            left.pack(replace(self.long, k=add(self.long.k, k), depth=GROUP), self.left_panel)
+            for step in range(STEPS):
+                self._multiply(0, step, 0, add(scaled(g, STEPS), step), height, width)
+            return []
+
+        loop(0, floordiv(self.long.depth, GROUP), 1, group)
+        self._store(height * width)
+
+    def add_all(self) -> list[Any]:
+        """Add the stored tiles."""
+        self._add_tiles(0, 0, *self._few())
+        return []
+
+    def _few(self) -> tuple[int, int]:
+        n = self.amx.n
+        return GRANULE // ROWS, 1 if isinstance(n, int) and n <= LANES else GRANULE // LANES
+
+    def _clear(self, total: int) -> None:
         for register in range(total):
             self.tiles.clear(register)
 
-        def step(s: Any) -> list[Any]:
-            register = total
-            columns: list[list[int]] = []
-            for column in range(width):
-                columns.append(list(range(register, register + right)))
-                for part, number in enumerate(columns[-1]):
-                    at = add(scaled(add(scaled(add(j, column), steps), s), right), part)
-                    self.tiles.load(number, self.right_panel, at)
-                register += right
-            for row in range(height):
-                # The parts of a row follow each other in what registers are left, so that one loads while one is used.
-                for part in range(left):
-                    at = add(scaled(add(scaled(add(i, row), steps), s), left), part)
-                    self.tiles.load(register, self.left_panel, at)
-                    for column in range(width):
-                        for number in columns[column]:
-                            self.tiles.add_product(row * width + column, register, number)
-                    register = register + 1 if register < 7 else total + width * right
-            return []
-
-        loop(0, floordiv(self.long.depth, DEPTH), 1, step)
+    def _store(self, total: int) -> None:
         for register in range(total):
             self.tiles.store(register, self.sums, register)
+
+    def _add_tiles(self, i: Size, j: Size, height: int, width: int) -> None:
+        for row in range(height):
+            for column in range(width):
+                self._add(row * width + column, add(i, row), add(j, column))
+
+    def _multiply(self, i: Size, left_step: Size, j: Size, right_step: Size, height: int, width: int) -> None:
+        """Add the products of tiles of one step to height x width sums."""
+        left, right = self.amx.parts
+        total = height * width
+        at_once = min(width, (REGISTERS - total - 1) // right)
+        for start in range(0, width, at_once):
+            columns = range(start, min(start + at_once, width))
+            held = {(c, p): total + (c - start) * right + p for c in columns for p in range(right)}
+            for (c, p), register in held.items():
+                self.tiles.load(register, self.right_panel, _tile(self.right_panel, add(j, c), right_step, p))
+            # Those of the rows follow each other in what registers are left: one loads while another is used.
+            free = range(total + len(held), REGISTERS)
+            for number, (row, part) in enumerate((row, part) for row in range(height) for part in range(left)):
+                register = free[number % len(free)]
+                self.tiles.load(register, self.left_panel, _tile(self.left_panel, add(i, row), left_step, part))
+                for (c, _), other in held.items():
+                    self.tiles.add_product(row * width + c, register, other)
 
     def _add(self, number: int, i: Size, j: Size) -> None:
         """Add a stored tile to the result, as far as there is a result."""
@@ -262,6 +298,12 @@ class _Products:
         plan = PanelPlan(LANES, _PANEL_ROWS, _PANEL_VECTORS, _PANEL_UNROLL, block_m, block_n, amx.block_k)
         emit_part(amx.plain, plan, left, right)
         return []
+
+
+def _tile(panel: Any, tile: Size, step: Size, part: int) -> Size:
+    """Return the number of a tile of a panel."""
+    steps, parts = panel.type.shape[1:3]
+    return add(scaled(add(scaled(tile, steps), step), parts), part)
 
 
 def _tile_counts(left: int, right: int) -> tuple[int, int]:

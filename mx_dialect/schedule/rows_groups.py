@@ -120,9 +120,8 @@ class TableReader:
         first = floordiv(k, self._block)
         scale = broadcast(load(buffer, [r, first]), LANES)
         for number in range(1, GROUP // self._block):
-            scale = arith.select(
-                block_mask(number, self._block), broadcast(load(buffer, [r, add(first, number)]), LANES), scale
-            )
+            mask = _mask([ORDER[lane] // self._block == number for lane in range(LANES)])
+            scale = arith.select(mask, broadcast(load(buffer, [r, add(first, number)]), LANES), scale)
         return scale
 
 
@@ -137,9 +136,7 @@ def table_reader(contraction: Contraction, side: Side) -> Callable[[], TableRead
     return lambda: TableReader(contraction, code, table)
 
 
-def block_mask(number: int, block: int) -> Any:
-    """Return the mask of the lanes where byte tables leave the entries of a block of a group."""
-    lanes = [ORDER[lane] // block == number for lane in range(LANES)]
+def _mask(lanes: Sequence[bool]) -> Any:
     i1 = ir.IntegerType.get_signless(1)
     type_ = ir.VectorType.get([len(lanes)], i1)
     return arith.constant(type_, ir.DenseElementsAttr.get([ir.IntegerAttr.get(i1, int(b)) for b in lanes], type_))

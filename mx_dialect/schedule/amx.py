@@ -30,7 +30,6 @@ from mx_dialect.schedule.emitter import (
     add,
     ceildiv,
     either,
-    f32,
     first_lanes,
     floordiv,
     load_vector,
@@ -51,7 +50,7 @@ from mx_dialect.schedule.table_decoder import GROUP
 GRANULE = 2 * ROWS
 """Parts of either side begin at multiples of it, for tiles and for the panels in f32."""
 
-_TILES_A_PART = 4
+_BLOCKS_A_PART = 2
 _PANEL_ROWS, _PANEL_VECTORS, _PANEL_UNROLL = 8, 2, 2
 
 
@@ -59,7 +58,8 @@ _PANEL_ROWS, _PANEL_VECTORS, _PANEL_UNROLL = 8, 2, 2
 class AmxPlan:
     """Sizes of the amx schedule: `long` is the side whose rows are packed as they are, "lhs" or "rhs".
 
-    Block sizes count rows of the long side, rows or columns of the other, and entries along k.
+    Block sizes count rows of the long side, rows or columns of the other, and entries along k. With the least
+    `block_short` tiles are summed while the long side is packed, a group along k at a time.
     """
 
     long: str
@@ -98,12 +98,16 @@ def refusal(contraction: Contraction, plan: AmxPlan) -> str | None:
 
 
 def division(contraction: Contraction, plan: AmxPlan, parts: int) -> Division:
-    """Return how to divide the work in so many parts: by columns if they are many, else by rows."""
-    columns, rows = contraction.extents[contraction.n], contraction.extents[contraction.m]
-    many = columns != DYNAMIC and columns >= _TILES_A_PART * parts * GRANULE
-    if many and (rows == DYNAMIC or plan.long == "rhs" or rows <= columns):
-        return Division(contraction.n, GRANULE)
-    return Division(contraction.m if rows == DYNAMIC or rows > GRANULE else contraction.n, GRANULE)
+    """Return how to divide the work in so many parts: along the short side if its blocks are many, else the long one.
+
+    Whole blocks, so that whether exponents are moderate does not depend on the number of parts. Parts along the short
+    side pack the long side once each, which takes less time than the other way around.
+    """
+    short, long = (contraction.n, contraction.m) if plan.long == "lhs" else (contraction.m, contraction.n)
+    blocks = -(-contraction.extents[short] // plan.block_short)
+    if contraction.extents[short] != DYNAMIC and (blocks >= _BLOCKS_A_PART * parts or blocks == parts):
+        return Division(short, plan.block_short)
+    return Division(long, plan.block_long)
 
 
 def _turned(c: Contraction) -> Contraction:
@@ -128,7 +132,7 @@ class _Amx:
             return
         left = RowPacker(self.c, self.parts[0])
         right = ColumnPacker(self.c, self.parts[1], self.n, left.pairing)
-        streams = self.plan.block_short == GRANULE and self.block_k == self.k
+        streams = self.plan.block_short == GRANULE
         steps = self.block_k // DEPTH
         block_m = GRANULE if streams else self.block_m
         left_panel = tile_panel(block_m // ROWS, STEPS if streams else steps, self.parts[0])
@@ -191,14 +195,16 @@ class _Products:
 
         def columns(j: Any) -> list[Any]:
             def rows(i: Any) -> list[Any]:
-                self._clear(height * width)
+                self._clear()
 
-                def step(s: Any) -> list[Any]:
-                    self._multiply(i, s, j, s, height, width)
+                def group(g: Any) -> list[Any]:
+                    for step in range(STEPS):
+                        at = add(scaled(g, STEPS), step)
+                        self._multiply(step, (i, at), (j, at), height, width)
                     return []
 
-                loop(0, floordiv(self.long.depth, DEPTH), 1, step)
-                self._store(height * width)
+                loop(0, floordiv(self.long.depth, GROUP), 1, group)
+                self._store()
                 self._add_tiles(i, j, height, width)
                 return []
 
@@ -210,17 +216,17 @@ class _Products:
     def sum_while_packing(self, left: RowPacker) -> None:
         """Compute few tiles of the result, packing a group of the long side at a time, and store them."""
         height, width = self._few()
-        self._clear(height * width)
+        self._clear()
 
         def group(g: Any) -> list[Any]:
             k = scaled(g, GROUP)
             left.pack(replace(self.long, k=add(self.long.k, k), depth=GROUP), self.left_panel)
             for step in range(STEPS):
-                self._multiply(0, step, 0, add(scaled(g, STEPS), step), height, width)
+                self._multiply(step, (0, step), (0, add(scaled(g, STEPS), step)), height, width)
             return []
 
         loop(0, floordiv(self.long.depth, GROUP), 1, group)
-        self._store(height * width)
+        self._store()
 
     def add_all(self) -> list[Any]:
         """Add the stored tiles."""
@@ -231,61 +237,74 @@ class _Products:
         n = self.amx.n
         return GRANULE // ROWS, 1 if isinstance(n, int) and n <= LANES else GRANULE // LANES
 
-    def _clear(self, total: int) -> None:
-        for register in range(total):
+    def _clear(self) -> None:
+        for register in range(_MOST_SUMS):
             self.tiles.clear(register)
 
-    def _store(self, total: int) -> None:
-        for register in range(total):
+    def _store(self) -> None:
+        for register in range(_MOST_SUMS):
             self.tiles.store(register, self.sums, register)
 
     def _add_tiles(self, i: Size, j: Size, height: int, width: int) -> None:
         for row in range(height):
             for column in range(width):
-                self._add(row * width + column, add(i, row), add(j, column))
+                numbers = range(row * width + column, _MOST_SUMS, height * width)
+                self._add(list(numbers), add(i, row), add(j, column))
 
-    def _multiply(self, i: Size, left_step: Size, j: Size, right_step: Size, height: int, width: int) -> None:
-        """Add the products of tiles of one step to height x width sums."""
-        left, right = self.amx.parts
-        total = height * width
-        at_once = min(width, (REGISTERS - total - 1) // right)
+    def _multiply(
+        self, number: int, left: tuple[Size, Size], right: tuple[Size, Size], height: int, width: int
+    ) -> None:
+        """Add the products of tiles of one step, given by the first tile and the step, to height x width sums.
+
+        A product takes as long as three others take to start, so steps of even and odd `number` have sums of their own
+        where there are few.
+        """
+        parts = self.amx.parts
+        first = height * width * (number % (_MOST_SUMS // (height * width)))
+        at_once = min(width, (REGISTERS - _MOST_SUMS - 1) // parts[1])
         for start in range(0, width, at_once):
             columns = range(start, min(start + at_once, width))
-            held = {(c, p): total + (c - start) * right + p for c in columns for p in range(right)}
+            held = {(c, p): _MOST_SUMS + (c - start) * parts[1] + p for c in columns for p in range(parts[1])}
             for (c, p), register in held.items():
-                self.tiles.load(register, self.right_panel, _tile(self.right_panel, add(j, c), right_step, p))
+                self.tiles.load(register, self.right_panel, _tile(self.right_panel, add(right[0], c), right[1], p))
             # Those of the rows follow each other in what registers are left: one loads while another is used.
-            free = range(total + len(held), REGISTERS)
-            for number, (row, part) in enumerate((row, part) for row in range(height) for part in range(left)):
-                register = free[number % len(free)]
-                self.tiles.load(register, self.left_panel, _tile(self.left_panel, add(i, row), left_step, part))
+            free = range(_MOST_SUMS + len(held), REGISTERS)
+            for turn, (row, part) in enumerate((row, part) for row in range(height) for part in range(parts[0])):
+                register = free[turn % len(free)]
+                self.tiles.load(register, self.left_panel, _tile(self.left_panel, add(left[0], row), left[1], part))
                 for (c, _), other in held.items():
-                    self.tiles.add_product(row * width + c, register, other)
+                    self.tiles.add_product(first + row * width + c, register, other)
 
-    def _add(self, number: int, i: Size, j: Size) -> None:
-        """Add a stored tile to the result, as far as there is a result."""
+    def _add(self, numbers: list[int], i: Size, j: Size) -> None:
+        """Add stored tiles to one tile of the result, as far as there is a result."""
         long_left = sub(self.long.count, scaled(i, ROWS))
         short_left = sub(self.short.count, scaled(j, LANES))
         m, n = add(self.long.first, scaled(i, ROWS)), add(self.short.first, scaled(j, LANES))
         if self.amx.plan.long == "lhs":
-            self._add_rows(number, (m, long_left), (n, short_left))
+            self._add_rows(numbers, (m, long_left), (n, short_left))
             return
-        rows = [load_vector(self.sums, [number, r, 0], LANES) for r in range(ROWS)]
-        for r, row in enumerate(transposed(rows)):
-            store_vector(row, self.sums, [number, r, 0])
-        self._add_rows(number, (n, short_left), (m, long_left))
+        for r, row in enumerate(transposed([self._stored(numbers, r) for r in range(ROWS)])):
+            store_vector(row, self.sums, [numbers[0], r, 0])
+        self._add_rows(numbers[:1], (n, short_left), (m, long_left))
 
-    def _add_rows(self, number: int, rows: tuple[Size, Size], columns: tuple[Size, Size]) -> None:
+    def _stored(self, numbers: list[int], row: Size) -> Any:
+        """Return the sum of a row of stored tiles."""
+        value, *others = (load_vector(self.sums, [number, row, 0], LANES) for number in numbers)
+        for other in others:
+            value = arith.addf(value, other)
+        return value
+
+    def _add_rows(self, numbers: list[int], rows: tuple[Size, Size], columns: tuple[Size, Size]) -> None:
         out = output(self.amx.plain)
         whole = self.amx.plain.extents[self.amx.plain.n]
         mask = None
-        if whole == DYNAMIC or whole % LANES:
+        if whole == DYNAMIC or whole % GRANULE:
             mask = first_lanes(LANES, minimum(LANES, columns[1]))
 
         def one(r: Any) -> list[Any]:
             place = [*self.long.batch, add(rows[0], r), columns[0]]
-            value = load_vector(self.sums, [number, r, 0], LANES)
-            store_vector(arith.addf(load_vector(out, place, LANES, mask), value), out, place, mask)
+            total = arith.addf(load_vector(out, place, LANES, mask), self._stored(numbers, r))
+            store_vector(total, out, place, mask)
             return []
 
         loop(0, minimum(ROWS, rows[1]), 1, one)

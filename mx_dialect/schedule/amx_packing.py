@@ -91,8 +91,11 @@ class Pairing:
 class _Group(Protocol):
     """Reads a group of a row: notes the exponents, and returns the words of each step, in parts."""
 
-    range: Range
-    pairing: Pairing
+    @property
+    def range(self) -> Range: ...
+
+    @property
+    def pairing(self) -> Pairing: ...
 
     def words(self, part: Part, row: Size, k: Size, carried: list[Any]) -> tuple[list[list[Any]], list[Any]]: ...
 
@@ -109,9 +112,7 @@ class RowPacker:
 
         def row(i: Any, *noted: Any) -> list[Any]:
             def group(g: Any, *carried: Any) -> list[Any]:
-                steps, found = self._group.words(
-                    part, add(part.first, i), add(part.k, scaled(g, GROUP)), list(carried)
-                )
+                steps, found = self._group.words(part, add(part.first, i), add(part.k, scaled(g, GROUP)), list(carried))
                 for step, parts in enumerate(steps):
                     for number, word in enumerate(parts):
                         at = [floordiv(i, ROWS), add(scaled(g, STEPS), step), number, _remainder(i, ROWS), 0]
@@ -182,9 +183,7 @@ class _TableGroup:
         for bytes_ in self._decoder.words(codes):
             word = vector.bitcast(word_type(), bytes_)
             magnitude = arith.andi(word, splat((1 << 15) - 1, 2 * WORDS, word.type.element_type))
-            nonzero = arith.cmpi(
-                arith.CmpIPredicate.ne, magnitude, splat(0, 2 * WORDS, word.type.element_type)
-            )
+            nonzero = arith.cmpi(arith.CmpIPredicate.ne, magnitude, splat(0, 2 * WORDS, word.type.element_type))
             carried = self.range.note_shift(carried, shift, nonzero)
             found.append([bitcast(arith.select(nonzero, arith.addi(word, shift), word), i32())])
         return found, carried
@@ -263,8 +262,7 @@ class ColumnPacker:
                 for step in range(STEPS):
                     at = group * GROUP + step * pairing.step
                     low, high = (
-                        load_vector(self._strip, [0, add(start, at + more), 0], LANES)
-                        for more in (0, pairing.distance)
+                        load_vector(self._strip, [0, add(start, at + more), 0], LANES) for more in (0, pairing.distance)
                     )
                     noted = self.range.note(self.range.note(noted, low), high)
                     for number, packed in enumerate(words(low, high, self._parts)):

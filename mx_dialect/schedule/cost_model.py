@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mx_dialect.schedule.amx import GRANULE as AMX_GRANULE
 from mx_dialect.schedule.amx import AmxPlan
 from mx_dialect.schedule.amx_packing import parts_of
 from mx_dialect.schedule.amx_words import EXACT
@@ -25,7 +26,9 @@ from mx_dialect.schedule.rows_nibbles import nibble_reader
 from mx_dialect.schedule.schedules import SCHEDULES, Plan
 
 _VNNI = frozenset({"avx512_vnni", "avx512vbmi"})
-_AMX = frozenset({"amx_tile", "amx_bf16", "avx512f"})
+_AMX = frozenset({"amx_tile", "amx_bf16", "avx512bw", "avx512vbmi"})
+_FEW_FOR_TILES = 4
+_SHORT = 128
 _FEW_DOTS = 6
 _ROWS_AHEAD = 24
 
@@ -152,27 +155,43 @@ def _dots_plan(problem: Problem, host: Host) -> Plan:
 def _amx_plan(long: str) -> Callable[[Problem, Host], Plan]:
     def plan(problem: Problem, host: Host) -> Plan:
         short = problem.n if long == "lhs" else problem.m
-        block_k = _multiple(256, problem.block)
-        if 0 < short <= 64:
-            return AmxPlan(long, 32, 64, _multiple(1024, problem.block))
-        return AmxPlan(long, 256, 512, block_k)
+        if 0 < short <= AMX_GRANULE:
+            # Tiles are summed while rows are packed: most of the work is packing, and k need not be cut.
+            return AmxPlan(long, AMX_GRANULE, AMX_GRANULE, _multiple(host.l2_bytes // 512, problem.block))
+        # The short side's panel, of six bytes an entry, takes less than half of the second cache; a short one is in it
+        # with long rows.
+        block_k = 1024 if 0 < short <= _SHORT else 256
+        block_short = _multiple(host.l2_bytes * 3 // 8 // (6 * block_k), AMX_GRANULE)
+        return AmxPlan(long, AMX_GRANULE, block_short, _multiple(block_k, problem.block))
 
     return plan
+
+
+def _amx_applies(long: str) -> Callable[[Problem], bool]:
+    """Tell whether a side is exact and has tiles' worth of rows, and the other more than few."""
+
+    def applies(p: Problem) -> bool:
+        rows, others = (p.m, p.n) if long == "lhs" else (p.n, p.m)
+        along_k = p.lhs_along_k if long == "lhs" else p.rhs_along_k
+        many = (rows == DYNAMIC or rows >= AMX_GRANULE) and (others == DYNAMIC or others > _FEW_FOR_TILES)
+        return p.exact[long] and along_k and not p.integers and many
+
+    return applies
 
 
 RULES = (
     Rule(
         "amx",
-        lambda p: p.exact["lhs"] and p.lhs_along_k and not p.integers and p.m > 16,
+        _amx_applies("lhs"),
         _amx_plan("lhs"),
-        "the left side's values are bf16",
+        "the left side's values are bf16, whose products with bf16 are many times as fast as f32's",
         _AMX,
     ),
     Rule(
         "amx",
-        lambda p: p.exact["rhs"] and p.rhs_along_k and not p.integers and p.n > 16,
+        _amx_applies("rhs"),
         _amx_plan("rhs"),
-        "the right side's values are bf16",
+        "the right side's values are bf16, whose products with bf16 are many times as fast as f32's",
         _AMX,
     ),
     Rule(

@@ -1,0 +1,126 @@
+"""The documentation: generated pages are current, IR parses, links lead somewhere, the tour draws its pictures."""
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mx_dialect
+from mx_dialect import passes, pipelines
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+EXAMPLES = "\n".join(file.read_text(encoding="utf-8") for file in sorted((ROOT / "examples").glob("*.mlir")))
+
+sys.path.insert(0, str(ROOT / "tools"))
+pages = importlib.import_module("gendocs.pages")
+
+GENERATED = {"tutorial.md", "reference/ops.md", "reference/types.md", "reference/passes.md"}
+WRITTEN = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in [*DOCS.rglob("*.md"), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+    if path.relative_to(DOCS if path.is_relative_to(DOCS) else ROOT).as_posix() not in GENERATED
+)
+
+
+@pytest.fixture(scope="module")
+def generated() -> dict[str, str]:
+    pytest.importorskip("iced_x86", reason="the tutorial shows decoded machine code")
+    return pages.generate()
+
+
+@pytest.mark.parametrize("path", sorted(GENERATED))
+def test_generated_pages_are_current(generated: dict[str, str], path: str) -> None:
+    assert set(generated) == GENERATED
+    shown = (DOCS / path).read_text(encoding="utf-8")
+    assert shown == generated[path], f"docs/{path} is not what the code says; run `{pages.COMMAND}` and commit"
+
+
+def test_the_reference_has_every_operation_type_pass_and_option(generated: dict[str, str]) -> None:
+    from mx_dialect.dialect import Mx, define
+
+    define()
+    ops, types, passes_page = (generated[f"reference/{name}.md"] for name in ("ops", "types", "passes"))
+    documented = re.findall(r"^### (mx\..*)$", ops, re.MULTILINE)
+    assert sorted(documented) == sorted(operation.OPERATION_NAME for operation in Mx.operations)
+    for defined in Mx.types:
+        assert f"### !{defined.type_name}\n" in types
+    for name in passes.names():
+        found = passes.get(name)
+        assert found is not None
+        section = passes_page.partition(f"### {name}\n")[2].partition("\n### ")[0]
+        options = re.findall(r"^\| `([\w-]+)`", section, re.MULTILINE)
+        assert options == [field.name.replace("_", "-") for field in found.option_fields()]
+        assert found.requires in section
+    for name in pipelines.names():
+        assert f"### {name}\n" in passes_page
+
+
+def test_stages_of_pipelines_carry_their_own_reasons(generated: dict[str, str]) -> None:
+    page = generated["reference/passes.md"].partition("### mx-bufferize\n")[2].partition("\n### ")[0]
+    rows = re.findall(r"^\| \d+ +\| \S*?`(\S+?)[`{].*\| (.*?) *\|$", page, re.MULTILINE)
+    reasons = dict(reversed(rows))
+    assert [name for name, _ in rows] == [s.partition("{")[0] for s in pipelines.BUFFERIZE]
+    assert reasons["cse"] == "Views of the same part become one value, and copies between them vanish."
+
+
+def is_marked(text: str, at: int) -> bool:
+    """Tell whether an excerpt's comment stands right above the block that begins at `at`."""
+    return re.search(r"<!-- (after|part of) [^>]* -->\n\s*$", text[:at]) is not None
+
+
+def is_from_an_example(block: str) -> bool:
+    """Tell whether all lines of a block stand in the examples."""
+    return all(line.strip() in EXAMPLES for line in block.splitlines())
+
+
+@pytest.mark.parametrize("page", WRITTEN)
+def test_ir_parses_or_says_that_it_is_an_excerpt(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for match in re.finditer(r"^```mlir\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        block = match[1]
+        if not is_marked(text, match.start()) and "..." not in block and not is_from_an_example(block):
+            mx_dialect.parse(block, page)
+
+
+@pytest.mark.parametrize("page", WRITTEN)
+def test_files_that_pages_link_to_exist(page: str) -> None:
+    path = ROOT / page
+    text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for target, _ in re.findall(r"\]\((?!https?:)([^)#\s]+)(#[^)\s]*)?\)", text):
+        assert (path.parent / target).exists(), f"{page} links to {target}, which does not exist"
+
+
+def test_site_builds_without_a_warning_and_fetches_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("material", reason="the site wants the extra docs")
+    pytest.importorskip("mlir_pygments", reason="the site wants the extra docs")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    site = sorted(tmp_path.rglob("*.html"))
+    assert len(site) > 10
+    for file in site:
+        html = file.read_text(encoding="utf-8")
+        fetched = re.findall(r"<(?:script|link|img|iframe)\b[^>]*(?:src|href)=\"(https?:[^\"]*)\"", html)
+        assert not fetched, f"{file.name} fetches {fetched[0]}"
+        # What the lexer does not know is of this class.
+        assert 'class="err"' not in html, file.name
+
+
+def test_the_tour_draws_every_picture_that_its_page_shows(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the tour wants the extra plot")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "MX_TOUR_OUTPUT": str(tmp_path), "MX_TOUR_SIZE": "1024"}
+    command = [sys.executable, "-W", "error", str(ROOT / "examples" / "formats_tour.py")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    drawn = {file.name for file in tmp_path.iterdir()}
+    shown = set(re.findall(r"\(pictures/(formats-\S+)\)", (DOCS / "formats-tour.md").read_text(encoding="utf-8")))
+    assert drawn == shown
+    assert all(file.read_bytes().startswith(b"\x89PNG") for file in tmp_path.iterdir())
+    committed = [DOCS / "pictures" / name for name in shown]
+    assert sum(file.stat().st_size for file in committed) < 300_000

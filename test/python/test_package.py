@@ -67,7 +67,18 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("environment")
     venv.create(root, with_pip=False, symlinks=os.name != "nt")
     scripts = root / ("Scripts" if os.name == "nt" else "bin")
-    run(sys.executable, "-m", "pip", "--python", scripts / "python", "install", "--no-deps", "--no-index", wheel, cwd=root)
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        scripts / "python",
+        "install",
+        "--no-deps",
+        "--no-index",
+        wheel,
+        cwd=root,
+    )
     home = run(scripts / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=root).strip()
     specs = [importlib.util.find_spec(name) for name in DEPENDENCIES]
     # Lines of a .pth file are paths; the .pth files there, such as this source tree's own, are not read.

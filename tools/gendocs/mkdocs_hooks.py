@@ -31,7 +31,7 @@ def _extend_lexer() -> None:
         (r"//[^\n]*", Comment),
         (r"%[\w$.-]+(#\d+)?", Name.Variable),
         (rf"(x)({floats})\b", bygroups(Punctuation, Keyword.Type)),
-        (rf"({floats})\b", Keyword.Type),
+        (rf"(vector(?=<)|{floats}\b)", Keyword.Type),
         # The site's style has no colour for the token that the lexer gives to types.
         (r"![a-zA-Z_][\w$.]*", Keyword.Type),
         (r"-\d+\b", Number),

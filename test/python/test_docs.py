@@ -91,8 +91,8 @@ def test_stages_of_pipelines_carry_their_own_reasons(generated: dict[str, str]) 
 
 
 def is_marked(text: str, at: int) -> bool:
-    """Tell whether an excerpt's comment stands right above the block that begins at `at`."""
-    return re.search(r"<!-- (after|part of) [^>]* -->\n\s*$", text[:at]) is not None
+    """Tell whether a comment right above a block says that it is an excerpt, or a file that the page's own test runs."""
+    return re.search(r"<!-- (after|part of|file:) [^>]* -->\n\s*$", text[:at]) is not None
 
 
 def is_from_an_example(block: str) -> bool:

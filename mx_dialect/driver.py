@@ -3,6 +3,7 @@
 A pass at a time, so that verification, IR printing in the custom spelling and timing are the same for both kinds.
 """
 
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -118,7 +119,18 @@ def _check_upstream(element: Element, context: Any, text: str, path: tuple[str, 
 
         hint = passes.nearest(element.name, [*passes.names(), *pipelines.names(), *UPSTREAM_PASSES])
         raise fail_at(text, element, f"'{element.name}' does not refer to a registered pass or pass pipeline{hint}")
-    raise fail_at(text, element, problem)
+    raise fail_at(text, element, f"{problem}{_meant_option(element, problem, context)}")
+
+
+def _meant_option(element: Element, problem: str, context: Any) -> str:
+    """Return a hint where MLIR knows no option of a pass that the element gives."""
+    unknown = re.search(r"no such option (\S+)", problem)
+    if unknown is None:
+        return ""
+    with context:
+        # Printed, a pass has all of its options.
+        printed = str(passmanager.PassManager.parse(f"any({element.name})"))
+    return passes.nearest(unknown[1], re.findall(r"([\w-]+)=", printed))
 
 
 def _upstream_problem(pipeline: str, context: Any) -> str | None:

@@ -6,7 +6,6 @@ nothing is imported before it is needed.
 """
 
 import dataclasses
-import difflib
 import importlib
 import re
 from collections.abc import Callable, Mapping
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mx_dialect.diagnostics import MxError
+from mx_dialect.near_miss import nearest as nearest
 
 _BUILTIN = {
     "mx-assert-to-status": "mx_dialect.transforms.mx_assert_to_status",
@@ -82,8 +82,9 @@ class Pass:
         for name, value in text.items():
             field = fields.get(name.replace("-", "_"))
             if field is None:
-                known = ", ".join(f.replace("_", "-") for f in fields) or "none"
-                raise MxError(f"pass '{self.name}' has no option '{name}'; its options: {known}")
+                known = [f.replace("_", "-") for f in fields]
+                hint = nearest(name, known) or f"; its options: {', '.join(known) or 'none'}"
+                raise MxError(f"pass '{self.name}' has no option '{name}'{hint}")
             values[field.name] = _convert(self.name, field, value)
         return self.options(**values)
 
@@ -102,7 +103,8 @@ def _convert(pass_name: str, field: dataclasses.Field[Any], text: str) -> Any:
         raise MxError(f"option '{spelled}' of pass '{pass_name}' takes {expected}, not '{text}'") from None
     choices = field.metadata.get("choices")
     if choices and value not in choices:
-        raise MxError(f"option '{spelled}' of pass '{pass_name}' is one of {', '.join(choices)}, not '{text}'")
+        hint = nearest(text, choices)
+        raise MxError(f"option '{spelled}' of pass '{pass_name}' is one of {', '.join(choices)}, not '{text}'{hint}")
     return value
 
 
@@ -138,12 +140,3 @@ def get(name: str) -> Pass | None:
     if name not in _registered and name in _BUILTIN:
         importlib.import_module(_BUILTIN[name])
     return _registered.get(name)
-
-
-def nearest(name: str, known: list[str]) -> str:
-    """Return `; did you mean 'x' or 'y'?` for a misspelt name, or the empty string."""
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
-    likeness = [difflib.SequenceMatcher(None, c, name).ratio() for c in close]
-    # What is much less alike than the best would only distract from it.
-    near = [repr(c) for c, ratio in zip(close, likeness, strict=True) if ratio > likeness[0] - 0.15]
-    return f"; did you mean {' or '.join(near)}?" if near else ""

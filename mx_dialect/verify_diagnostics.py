@@ -2,8 +2,8 @@
 
 The comment forms are upstream's: `// expected-error @+1 {{text}}`, also -warning, -remark and -note; `-re` for text
 with regular expressions inside `{{...}}`; designators `@+N`, `@-N`, `@above`, `@below`, `@unknown`, none for the same
-line. Clang's counts can stand before the braces, which upstream's comments do not have: `2` for exactly two, `1+`, `1-3`,
-`+` for one or more, which is also what no count means, `*` for any number.
+line. Clang's counts can stand before the braces, which upstream's comments do not have: `2` for exactly two, `1+`,
+`1-3`, `+` for one or more, which is also what no count means, `*` for any number.
 """
 
 import math

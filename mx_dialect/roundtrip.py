@@ -32,10 +32,10 @@ def check(op: Any, fresh: Callable[[], Any]) -> None:
         except MxError as error:
             notes = tuple(Diagnostic("note", d.header()) for d in error.diagnostics)
             message = f"failed to parse the {form} back, cannot verify round-trip"
-            raise MxError.of(at(op, "error", message, notes)) from None
+            raise MxError.of(at(op.operation, "error", message, notes)) from None
         if text != reference:
             note = Diagnostic("note", _difference(reference, text))
-            raise MxError.of(at(op, "error", f"the module read back from its {form} differs", (note,)))
+            raise MxError.of(at(op.operation, "error", f"the module read back from its {form} differs", (note,)))
 
 
 def _text(op: Any) -> str:

@@ -18,13 +18,23 @@ from command_line import SEED, Run, mx_opt  # noqa: F401
 import mx_dialect
 from mx_dialect import asm, dialect
 
+# Older ones lack some of the flags.
+OLDEST = 22
+
 
 def stock_tool() -> str | None:
-    """Return MLIR's driver: on the path, where Debian puts it (the newest), or beside this interpreter."""
-    installed = sorted(Path("/usr/lib").glob("llvm-*/bin/mlir-opt"), key=lambda path: (len(str(path)), path))
+    """Return MLIR's driver: on the path, where Debian puts it, or beside this interpreter."""
+    installed = [shutil.which("mlir-opt"), *map(str, Path("/usr/lib").glob("llvm-*/bin/mlir-opt"))]
+    found = {tool: version_of(tool) for tool in installed if tool is not None}
+    newest = max(found, key=lambda tool: found[tool], default="")
     beside = Path(sys.executable).with_name("torch-mlir-opt")
-    found = [shutil.which("mlir-opt"), *map(str, reversed(installed)), *([str(beside)] if beside.exists() else [])]
-    return next((tool for tool in found if tool), None)
+    return newest if found.get(newest, 0) >= OLDEST else str(beside) if beside.exists() else None
+
+
+def version_of(tool: str) -> int:
+    text = subprocess.run([tool, "--version"], capture_output=True, text=True, check=False).stdout
+    version = re.search(r"LLVM version (\d+)", text)
+    return int(version[1]) if version else 0
 
 
 STOCK = stock_tool()
@@ -222,7 +232,7 @@ ROWS = [
     Row("in.mlir --irdl-file=bad.irdl", 1, (), ("^bad.irdl:1:",), files={**IN, "bad.irdl": "irdl.dialect {"}),
     Row("in.mlir", 1, ("!.",), (r"^in.mlir:1:25: error: .*unregistered dialect",), files={"in.mlir": NORM}),
     Row("in.mlir --allow-unregistered-dialect", 0, ("cmath.norm",), ("!.",), files={"in.mlir": NORM}),
-    Row("--show-dialects", 0, ("arith", "irdl")),
+    Row("--show-dialects", 0, ("func", "tensor")),
     # Top-level operations and round trips.
     Row("in.mlir --no-implicit-module", 0, (r"\Afunc.func @f\(\) \{",), ("!.",), files={"in.mlir": ONE}),
     Row("in.mlir --no-implicit-module", 1, ("!.",), ("source must contain a single top-level operation, found: 2",), files=IN),
@@ -283,7 +293,10 @@ def stock(folder: Path, arguments: list[str], stdin: str = "") -> tuple[int, str
 @pytest.mark.parametrize("row", [row for row in ROWS if not row.only_ours], ids=lambda row: row.arguments)
 def test_stock(tmp_path: Path, row: Row) -> None:
     before = arranged(tmp_path, row)
-    conforms(row, stock(tmp_path, row.arguments.split(), row.stdin), tmp_path, before)
+    result = stock(tmp_path, row.arguments.split(), row.stdin)
+    if "Unknown command line argument '--transform-" in result[2]:
+        pytest.skip("this tool has no passes of the transform dialect")
+    conforms(row, result, tmp_path, before)
 
 
 @needs_stock

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mx_dialect import reproducer
-from mx_dialect.opt_files import write_output
+from mx_dialect.opt_files import read_input, write_output
 from mx_dialect.opt_options import Flags
 from mx_dialect.pipeline_text import Element
 
@@ -14,14 +14,15 @@ from mx_dialect.pipeline_text import Element
 class Reproducers:
     """The reproducers of one run over `root`.
 
-    That of a crash is written before anything runs, or, if it is to be local, before each pass, and removed after
-    success: nothing can be written once native code has ended the process.
+    That of a crash is written before anything runs, or, if it is to be local, before each pass, and after success its
+    file is as it was: nothing can be written once native code has ended the process.
     """
 
     flags: Flags
     root: Any
     elements: tuple[Element, ...]
     verify_each: bool
+    before: bytes | None = None
 
     def begin(self) -> None:
         """Write what has to be written before the run.
@@ -32,6 +33,8 @@ class Reproducers:
         if self.flags.generate_reproducer is not None:
             self._write(self.flags.generate_reproducer, self.elements)
         if self.flags.crash_reproducer is not None:
+            if os.path.isfile(self.flags.crash_reproducer):
+                self.before = read_input(self.flags.crash_reproducer)
             self._write(self.flags.crash_reproducer, self.elements)
 
     def on_pass(self, path: tuple[str, ...], element: Element) -> None:
@@ -43,10 +46,14 @@ class Reproducers:
             self._write(self.flags.crash_reproducer, (nested,))
 
     def succeeded(self) -> None:
-        """Remove the reproducer of the crash that did not happen."""
+        """Take back the reproducer of the crash that did not happen."""
         path = self.flags.crash_reproducer
-        if path is not None and os.path.isfile(path):
+        if path is None or not os.path.isfile(path):
+            return
+        if self.before is None:
             os.unlink(path)
+        else:
+            write_output(path, self.before)
 
     def _write(self, path: str, elements: tuple[Element, ...]) -> None:
         pipeline = Element(self.root.name, children=elements).text

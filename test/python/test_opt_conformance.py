@@ -215,6 +215,7 @@ ROWS = [
     Row(f"in.mlir {FAILS} {CRASH}", 1, ("!.",), ("reproducer generated at .repro.mlir.",), files=IN, left={"repro.mlir": r'(?s)@f.*external_resources: \{\s*mlir_reproducer: \{\s*pipeline: "builtin.module\(cse, ?func.func\(symbol-dce\)\)",\s*disable_threading: (true|false),\s*verify_each: true\s'}),
     Row(f"in.mlir {FAILS} {CRASH} --mlir-pass-pipeline-local-reproducer --mlir-disable-threading", 1, ("!.",), files=IN, left={"repro.mlir": r'pipeline: "builtin.module\(func.func\(symbol-dce\)\)"'}),
     Row(f"in.mlir --cse {CRASH}", 0, ("@f",), ("!.",), files=IN),
+    Row(f"in.mlir --cse {CRASH}", 0, ("@f",), ("!.",), files={**IN, "repro.mlir": "before"}),
     Row("in.mlir --cse --mlir-generate-reproducer=repro.mlir", 0, ("@f",), files=IN, left={"repro.mlir": r'(?s)@f.*mlir_reproducer: \{\s*pipeline: "builtin.module\(cse\)"'}),
     Row("in.mlir --run-reproducer", 0, ("constant 2 : i32", "!mlir_reproducer"), ("!.",), files={"in.mlir": REPRODUCER}),
     Row("in.mlir", 0, ("constant 1 : i32",), files={"in.mlir": REPRODUCER}),

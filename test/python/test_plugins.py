@@ -1,6 +1,8 @@
 """Passes and pipelines from elsewhere: files that are loaded, and plugins of installed packages."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +10,8 @@ import pytest
 
 import mx_dialect
 from mx_dialect import passes, pipelines, plugins
+
+ROOT = Path(__file__).parents[2]
 
 REGISTERS = """
 from dataclasses import dataclass
@@ -135,3 +139,54 @@ def test_a_pass_and_a_pipeline_share_names(tmp_path: Path) -> None:
     assert "'my-pipeline' is registered already" in str(refused(write(tmp_path, REGISTERS + again)))
     again = "\nregister_pipeline(Pipeline('my-rename', '', ('cse',)))"
     assert "'my-rename' is registered already" in str(refused(write(tmp_path, REGISTERS + again)))
+
+
+# --- plugins of installed packages ---
+
+PACKAGE = """
+from mx_dialect.passes import Pass, register_pass
+def good():
+    register_pass(Pass("pkg-nothing", "Do nothing at all", lambda root, options: None))
+def bad():
+    register_pass(Pass("pkg-bad", "Never there", lambda root, options: None))
+    raise ValueError("broken")
+def clash():
+    register_pass(Pass("mx-to-linalg", "Hide ours", lambda root, options: None))
+"""
+
+
+def python(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run Python where a package with three plugins is installed."""
+    info = folder / "my_pkg-1.0.dist-info"
+    info.mkdir()
+    write(folder, PACKAGE, "my_pkg.py")
+    write(info, "Metadata-Version: 2.1\nName: my-pkg\nVersion: 1.0\n", "METADATA")
+    points = "good = my_pkg:good\nbad = my_pkg:bad\nclash = my_pkg:clash\n"
+    write(info, f"[{plugins.GROUP}]\n{points}", "entry_points.txt")
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join([str(ROOT), str(folder)]))
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=60)
+
+
+def test_the_command_line_lists_plugins_and_says_which_fail(tmp_path: Path) -> None:
+    done = python(tmp_path, "-m", "mx_dialect.opt", "--list-passes")
+    assert done.returncode == 0
+    assert "Do nothing at all" in done.stdout
+    assert "pkg-bad" not in done.stdout
+    assert "Hide ours" not in done.stdout
+    assert "the plugin 'bad' of my-pkg 1.0 was not loaded: ValueError: broken" in done.stderr
+    assert "the plugin 'clash' of my-pkg 1.0 was not loaded: ValueError: pass 'mx-to-linalg' would hide" in done.stderr
+
+
+def test_plugins_are_loaded_when_a_name_is_not_known(tmp_path: Path) -> None:
+    code = """
+import sys, warnings, mx_dialect
+warnings.simplefilter("ignore")
+module = mx_dialect.parse("func.func @f() { return }")
+mx_dialect.run_pipeline(module, "mx-to-linalg,cse,mx-bufferize")
+print("my_pkg" in sys.modules)
+mx_dialect.run_pipeline(module, "pkg-nothing")
+print("my_pkg" in sys.modules)
+"""
+    done = python(tmp_path, "-c", code)
+    assert done.stdout.split() == ["False", "True"], done.stderr

@@ -296,7 +296,8 @@ def _pass_names() -> set[str]:
 
 
 def _is_pass(name: str) -> bool:
-    return name in _pass_names() or _bindings_know(name)
+    known = passes.exists(name) or pipelines.get(name) is not None or name in UPSTREAM_PASSES
+    return known or _bindings_know(name)
 
 
 def _pass_flag(argument: str, name: str, options: str) -> str:

@@ -15,6 +15,7 @@ The matrix unit takes subnormals for zeros; exponents are moderate if there are 
 infinity are not moderate. Where the right side is the long one the result's tiles are transposed.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +33,7 @@ from mx_dialect.schedule.emitter import (
     either,
     first_lanes,
     floordiv,
+    index,
     load_vector,
     loop,
     minimum,
@@ -51,7 +53,7 @@ GRANULE = 2 * ROWS
 """Parts of either side begin at multiples of it, for tiles and for the panels in f32."""
 
 _BLOCKS_A_PART = 2
-_PANEL_ROWS, _PANEL_VECTORS, _PANEL_UNROLL = 8, 2, 2
+_PANEL_ROWS, _PANEL_VECTORS, _PANEL_UNROLL = 8, 2, 1
 
 
 @dataclass(frozen=True)
@@ -130,44 +132,60 @@ class _Amx:
     def emit(self) -> None:
         if 0 in (self.k, self.m, self.n):
             return
+        tiles = Tiles()
+        for_each_batch(self.c, lambda batch: self._matrix(batch, tiles))
+        tiles.release()
+
+    def _matrix(self, batch: list[Any], tiles: Tiles) -> None:
+        if isinstance(self.n, int) or self.plan.block_short == GRANULE:
+            self._blocks(batch, tiles, self.block_n)
+            return
+
+        def by_width(width: int) -> Callable[[], list[Any]]:
+            def emit() -> list[Any]:
+                self._blocks(batch, tiles, width)
+                return []
+
+            return emit
+
+        few = arith.cmpi(arith.CmpIPredicate.sle, self.n, index(GRANULE))
+        either(few, by_width(GRANULE), by_width(self.block_n))
+
+    def _blocks(self, batch: list[Any], tiles: Tiles, block_n: int) -> None:
+        """Work on a matrix in blocks; if the short side's are of the least width, sum tiles while packing rows."""
+        streams = block_n == GRANULE
+        block_m = GRANULE if streams else self.block_m
         left = RowPacker(self.c, self.parts[0])
         right = ColumnPacker(self.c, self.parts[1], self.n, left.pairing)
-        streams = self.plan.block_short == GRANULE
         steps = self.block_k // DEPTH
-        block_m = GRANULE if streams else self.block_m
         left_panel = tile_panel(block_m // ROWS, STEPS if streams else steps, self.parts[0])
-        right_panel = tile_panel(self.block_n // ROWS, steps, self.parts[1])
+        right_panel = tile_panel(block_n // ROWS, steps, self.parts[1])
         sums = scratch([_MOST_SUMS, ROWS, LANES])
-        tiles = Tiles()
 
-        def matrix(batch: list[Any]) -> None:
-            def columns(n0: Any) -> list[Any]:
-                count = minimum(self.block_n, sub(self.columns[1], n0))
+        def columns(n0: Any) -> list[Any]:
+            count = minimum(block_n, sub(self.columns[1], n0))
 
-                def along_k(k0: Any) -> list[Any]:
-                    short = Part(batch, n0, count, k0, minimum(self.block_k, sub(self.k, k0)))
-                    right.pack(short, right_panel)
+            def along_k(k0: Any) -> list[Any]:
+                short = Part(batch, n0, count, k0, minimum(self.block_k, sub(self.k, k0)))
+                right.pack(short, right_panel)
 
-                    def rows(m0: Any) -> list[Any]:
-                        long = Part(batch, m0, minimum(block_m, sub(self.rows[1], m0)), k0, short.depth)
-                        work = _Products(self, tiles, long, short, left_panel, right_panel, sums)
-                        left.range.reset()
-                        if streams:
-                            work.sum_while_packing(left)
-                        else:
-                            left.pack(long, left_panel)
-                        add_ = work.add_all if streams else work.emit
-                        either(are_moderate(left.range, right.range), add_, work.emit_in_f32)
-                        return []
+                def rows(m0: Any) -> list[Any]:
+                    long = Part(batch, m0, minimum(block_m, sub(self.rows[1], m0)), k0, short.depth)
+                    work = _Products(self, tiles, long, short, left_panel, right_panel, sums)
+                    left.range.reset()
+                    if streams:
+                        work.sum_while_packing(left)
+                    else:
+                        left.pack(long, left_panel)
+                    add_ = work.add_all if streams else work.emit
+                    either(are_moderate(left.range, right.range), add_, work.emit_in_f32)
+                    return []
 
-                    return loop(*self.rows, block_m, rows)
+                return loop(*self.rows, block_m, rows)
 
-                return loop(0, self.k, self.block_k, along_k)
+            return loop(0, self.k, self.block_k, along_k)
 
-            loop(*self.columns, self.block_n, columns)
-
-        for_each_batch(self.c, matrix)
-        tiles.release()
+        loop(*self.columns, block_n, columns)
         for buffer in (left_panel, right_panel, sums, right.strip):
             release(buffer)
         left.range.release()
@@ -215,7 +233,32 @@ class _Products:
 
     def sum_while_packing(self, left: RowPacker) -> None:
         """Compute few tiles of the result, packing a group of the long side at a time, and store them."""
-        height, width = self._few()
+        self._for_width(lambda width: self._sum_and_pack(left, width))
+
+    def add_all(self) -> list[Any]:
+        """Add the stored tiles."""
+        self._for_width(lambda width: self._add_tiles(0, 0, GRANULE // ROWS, width))
+        return []
+
+    def _for_width(self, body: Callable[[int], None]) -> None:
+        """Build what depends on how many tiles wide the part is, one or two."""
+
+        def of(width: int) -> Callable[[], list[Any]]:
+            def build() -> list[Any]:
+                body(width)
+                return []
+
+            return build
+
+        n = self.amx.n
+        if isinstance(n, int):
+            body(1 if n <= LANES else GRANULE // LANES)
+            return
+        narrow = arith.cmpi(arith.CmpIPredicate.sle, index(self.short.count), index(LANES))
+        either(narrow, of(1), of(GRANULE // LANES))
+
+    def _sum_and_pack(self, left: RowPacker, width: int) -> None:
+        height = GRANULE // ROWS
         self._clear()
 
         def group(g: Any) -> list[Any]:
@@ -227,15 +270,6 @@ class _Products:
 
         loop(0, floordiv(self.long.depth, GROUP), 1, group)
         self._store()
-
-    def add_all(self) -> list[Any]:
-        """Add the stored tiles."""
-        self._add_tiles(0, 0, *self._few())
-        return []
-
-    def _few(self) -> tuple[int, int]:
-        n = self.amx.n
-        return GRANULE // ROWS, 1 if isinstance(n, int) and n <= LANES else GRANULE // LANES
 
     def _clear(self) -> None:
         for register in range(_MOST_SUMS):

@@ -160,7 +160,7 @@ def _amx_plan(long: str) -> Callable[[Problem, Host], Plan]:
             return AmxPlan(long, AMX_GRANULE, AMX_GRANULE, _multiple(host.l2_bytes // 512, problem.block))
         # The short side's panel, of six bytes an entry, takes less than half of the second cache; a short one is in it
         # with long rows.
-        block_k = 1024 if 0 < short <= _SHORT else 256
+        block_k = 1024 if 0 < short <= _SHORT else 512
         block_short = _multiple(host.l2_bytes * 3 // 8 // (6 * block_k), AMX_GRANULE)
         return AmxPlan(long, AMX_GRANULE, block_short, _multiple(block_k, problem.block))
 
@@ -258,6 +258,19 @@ def choose(contraction: Contraction, host: Host, kind: str | None = None) -> Cho
             return Choice(plan, rule.reason)
         refusals.append(f"{rule.kind}: {refusal}")
     return "; ".join(refusals) or "neither side's rows lie along the loops that vectors run along"
+
+
+def few_rows(contraction: Contraction, plan: Plan, host: Host) -> int:
+    """Return up to how many rows a contraction has another kind of schedule than a plan's, FEW at most.
+
+    It is asked where the number of rows is not known before the kernel runs.
+    """
+    for rows in range(FEW, 0, -1):
+        extents = [rows if loop == contraction.m else size for loop, size in enumerate(contraction.extents)]
+        choice = choose(dataclasses.replace(contraction, extents=tuple(extents)), host)
+        if not isinstance(choice, str) and not isinstance(choice.plan, type(plan)):
+            return rows
+    return 0
 
 
 def override(plan: Plan, sizes: Mapping[str, Any]) -> Plan:

@@ -34,6 +34,7 @@ _BUILTIN = {
     "mx-neuron-matmul": "mx_dialect.lowering.mx_neuron_matmul",
     "mx-neuron-to-linalg": "mx_dialect.lowering.mx_neuron_to_linalg",
     "mx-parallel-calls": "mx_dialect.transforms.mx_parallel_calls",
+    "mx-quantize-linear": "mx_dialect.ingress.mx_quantize_linear",
     "mx-schedule-cpu": "mx_dialect.transforms.mx_schedule_cpu",
     "mx-slice-partial-writes": "mx_dialect.transforms.mx_slice_partial_writes",
     "mx-tile-matmul": "mx_dialect.lowering.mx_tile_matmul",

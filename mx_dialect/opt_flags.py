@@ -4,7 +4,7 @@ Names and forms are mlir-opt's: one dash or two, `--flag=value`, one flag a pass
 must be the name of a pass or of a pipeline.
 """
 
-from mx_dialect import passes, pipelines
+from mx_dialect import passes, pipelines, plugins
 from mx_dialect.opt_options import (
     SPLIT_MARKER,
     Flag,
@@ -92,6 +92,12 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
             "The passes to run, e.g. 'builtin.module(mx-to-linalg,cse)'",
             stored("pass_pipeline"),
             "TEXT",
+        ),
+        Flag(
+            "load",
+            "Run a Python file that registers passes or pipelines, which are flags then; may be given more than once",
+            lambda flags, path: None,  # before anything else: see parse()
+            "FILE.py",
         ),
         switch("dump-pass-pipeline", "Print the pipeline that will be run", stored("dump_pass_pipeline")),
         switch("run-reproducer", "Run the pipeline that the input, a reproducer, holds", stored("run_reproducer")),
@@ -251,6 +257,7 @@ def parse(arguments: list[str]) -> Flags:
     Raises:
         UsageError: an unknown flag, a missing or bad value, more than one input.
     """
+    _load_files(arguments)
     flags = Flags()
     inputs: list[str] = []
     waiting = list(arguments)
@@ -270,6 +277,19 @@ def parse(arguments: list[str]) -> Flags:
     if flags.pass_pipeline is not None and flags.pass_flags:
         raise UsageError("error: '-pass-pipeline' option can't be used with individual pass options")
     return flags
+
+
+def _load_files(arguments: list[str]) -> None:
+    """Run the files that `--load` names, wherever it stands: what they register may stand before it."""
+    for index, argument in enumerate(arguments):
+        if argument == "--":
+            return
+        name, equals, path = argument.removeprefix("-").removeprefix("-").partition("=")
+        if name != "load" or not argument.startswith("-"):
+            continue
+        if not equals and index + 1 == len(arguments):
+            raise invalid(name, "requires a value!")
+        plugins.load_file(path if equals else arguments[index + 1])
 
 
 def _one(flags: Flags, argument: str, waiting: list[str]) -> None:

@@ -85,8 +85,8 @@ class Pass:
             field = fields.get(name.replace("-", "_"))
             if field is None:
                 known = [f.replace("_", "-") for f in fields]
-                hint = nearest(name, known) or f"; its options: {', '.join(known) or 'none'}"
-                raise MxError(f"pass '{self.name}' has no option '{name}'{hint}")
+                options = f"its options: {', '.join(known) or 'none'}{nearest(name, known)}"
+                raise MxError(f"pass '{self.name}' has no option '{name}'; {options}")
             values[field.name] = _convert(self.name, field, value)
         return self.options(**values)
 

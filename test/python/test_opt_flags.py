@@ -3,6 +3,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,7 +45,10 @@ def test_plugins_have_substitutes() -> None:
         (["--pass-pipeline=any(mx-lower-to-lvm)"], "did you mean 'mx-lower-to-llvm'"),
         (["--pass-pipeline=any(canonicalise)"], "did you mean 'canonicalize'"),
         (["--mlir-print-ir-after=canonicalise"], "did you mean 'canonicalize'"),
-        (["--mx-to-linalg=scale-product=exponent"], "no option 'scale-product'; did you mean 'scale-products'?"),
+        (
+            ["--mx-to-linalg=scale-product=exponent"],
+            "no option 'scale-product'; its options: scale-products; did you mean 'scale-products'?",
+        ),
         (["--mx-to-linalg=scale-products=exponents"], "not 'exponents'; did you mean 'exponent'?"),
         (["--canonicalize=top-dwn=1"], "did you mean 'top-down'?"),
         (["--one-shot-bufferize=bufferize-function-boundary=1"], "did you mean 'bufferize-function-boundaries'?"),
@@ -225,3 +230,25 @@ def test_the_definition_of_the_dialect_is_valid_irdl(mx_opt: Run, tmp_path: Path
     assert mx_opt("--emit-irdl", "-o", str(tmp_path / "mx.irdl")) == (0, "", "")
     assert (tmp_path / "mx.irdl").read_text() == text
     assert mx_opt(str(tmp_path / "mx.irdl"))[0] == 0
+
+
+def test_passes_of_a_file_are_flags(tmp_path: Path) -> None:
+    """In a process of its own, for what is registered stays; wherever on the command line the file is named."""
+    (tmp_path / "mine.py").write_text(
+        "from mx_dialect.passes import Pass, register_pass\n"
+        "def run(root, options):\n    root.operation.regions[0].blocks[0].operations[0].erase()\n"
+        'register_pass(Pass("my-erase", "Erases the first operation", run))\n'
+    )
+    tool = [sys.executable, str(Path(__file__).parents[2] / "tools" / "mx-opt.py")]
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        done = subprocess.run([*tool, *arguments], input=ONE, capture_output=True, text=True, check=False, cwd=tmp_path)
+        return done.returncode, done.stdout, done.stderr
+
+    assert run("--my-erase", "--load=mine.py") == (0, "module {\n}\n", "")
+    assert run("--load", "mine.py", "--pass-pipeline=builtin.module(my-erase)") == (0, "module {\n}\n", "")
+    assert "--my-erase " in run("--load=mine.py", "--list-passes")[1]
+    assert "Did you mean '--my-erase'" in run("--load=mine.py", "--my-ease")[2]
+    assert run("--my-erase")[0] == 1
+    assert run("--load=none.py")[2].startswith("mx-opt: error: cannot read 'none.py'")
+    assert "requires a value" in run("--load")[2]

@@ -75,8 +75,8 @@ def bytecode_of(module: Any) -> bytes:
     return asm.to_bytecode(operation)
 
 
-def build(request: Request) -> Built:
-    """Compile what is requested.
+def build(request: Request, keep_object: bool) -> Built:
+    """Compile what is requested; with `keep_object` there is `machine_code`, which the engine holds once more for it.
 
     Raises:
         MxError: the program does not parse, there is no such function or its type cannot cross into Python, or the
@@ -115,7 +115,7 @@ def build(request: Request) -> Built:
     _run(module, rest[position + 1 : rest.index(_CHECK)])
     _verify(module)
     interface = Interface(signature, checks, aliases, _asserts(module), takes_status)
-    engine = _engine(module, name, request.opt_level)
+    engine = _engine(module, name, request.opt_level, keep_object)
     parallel_for = parallel.callback(request.threads)
     engine.register_runtime(RUNTIME, parallel_for)
     kernel = Kernel((engine, parallel_for), _entry_point(engine, symbol, module), interface)
@@ -287,7 +287,7 @@ def _assert(entry: Any) -> Diagnostic:
     return Diagnostic("error", message, ir.StringAttr(entry["file"]).value, line, column)
 
 
-def _engine(module: Any, name: str, opt_level: int) -> Any:
+def _engine(module: Any, name: str, opt_level: int, keep_object: bool) -> Any:
     """Return the execution engine of a lowered module.
 
     Raises:
@@ -296,7 +296,7 @@ def _engine(module: Any, name: str, opt_level: int) -> Any:
     collector = Collector()
     with collecting(module.context, collector):
         try:
-            return execution_engine.ExecutionEngine(module, opt_level=opt_level)
+            return execution_engine.ExecutionEngine(module, opt_level=opt_level, enable_object_dump=keep_object)
         except RuntimeError as error:
             raise MxError.of(Diagnostic("error", f"@{name}: {error}"), *collector.errors) from error
 

@@ -155,11 +155,11 @@ def _obtain(request: Request, cached: bool) -> Kernel:
     """Return the kernel that is on disk, or make it, and leave it there if it may be."""
     key = _disk_key(request) if cached else None
     if key is None:
-        return _builder().build(request).kernel
+        return _builder().build(request, keep_object=False).kernel
     kernel = _stored(key, request.threads)
     if kernel is not None:
         return kernel
-    built = _builder().build(request)
+    built = _builder().build(request, keep_object=True)
     machine_code = built.machine_code()
     if object_code.symbols(machine_code) is not None:
         disk.save(key, describe(built.kernel.interface, built.symbol), machine_code)

@@ -5,22 +5,27 @@ of f32, f16 or bf16. Exporters put `linalg.transpose`, `linalg.broadcast` or a `
 it.
 """
 
+import math
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
 from mx_dialect._mlir import ir
+from mx_dialect.diagnostics import unescape
+from mx_dialect.walk import operations
 
 _DTYPES: dict[str, Any] = {"f32": np.dtype("<f4"), "f16": np.dtype("<f2"), "bf16": np.dtype(ml_dtypes.bfloat16)}
-_LOADS = ("ml_program.global_load_const", "ml_program.global_load")
+LOADS = ("ml_program.global_load_const", "ml_program.global_load")
 VIEWS = ("linalg.transpose", "linalg.broadcast", "linalg.generic")
 
 # Exporters put one or two views behind a constant.
 _MOST_VIEWS = 16
+
+_RESOURCE = re.compile(r'dense_resource<(?:"((?:[^"\\]|\\.)*)"|([^">]*))>')
 
 # Where a blob begins in the text of an operation; its first four bytes are its alignment.
 _BLOB = ': "0x'
@@ -31,8 +36,8 @@ _NUMBER = re.compile(r"0x[0-9A-Fa-f]+|-?\d+\.\d+(?:[eE][+-]?\d+)?")
 class Weight:
     """A constant seen through views. Axis i of the value is axis `axes[i]` of the constant, or broadcast if None.
 
-    `holder` is the arith.constant or ml_program.global, `value` its attribute, `names` what patterns may name it by: the
-    name of its resource, its symbol, and the names in its location.
+    `holder` is the arith.constant or ml_program.global, `value` its attribute, `names` what patterns may name it by:
+    its symbol, the name of its resource, and the name in its location.
     """
 
     holder: Any
@@ -53,16 +58,38 @@ class Weight:
         return self.element in _DTYPES
 
     @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
     def size_in_bytes(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64)) * int(_DTYPES[self.element].itemsize)
+        return self.size * int(_DTYPES[self.element].itemsize)
 
     def values(self) -> npt.NDArray[np.float32]:
         """Return the numbers of the constant, in its own shape, exactly."""
         return _values(self).reshape(self.shape).astype(np.float32, copy=False)
 
 
-def weight_of(value: Any, globals_by_name: dict[str, Any]) -> Weight | None:
-    """Return the constant that a value is a view of, or None; `globals_by_name` has the ml_program.globals."""
+# The ml_program.globals of a module: by the operation around each, and its name as `symbol` returns it.
+Globals: TypeAlias = dict[tuple[Any, str], Any]
+
+
+def globals_under(root: Any) -> Globals:
+    """Return the ml_program.globals under an operation."""
+    found = operations(root, lambda op: op.name == "ml_program.global")
+    return {(op.parent, symbol(op.attributes["sym_name"])): op for op in found}
+
+
+def symbol(attribute: Any) -> str:
+    """Return the name that a symbol or a reference to it has, escaped as MLIR prints it, without quotes.
+
+    The bindings cannot give a name that is not UTF-8 as text.
+    """
+    return str(attribute).removeprefix("@").strip('"')
+
+
+def weight_of(value: Any, known: Globals) -> Weight | None:
+    """Return the constant that a value is a view of, or None."""
     axes: list[int | None] = list(range(value.type.rank))
     for _ in range(_MOST_VIEWS):
         if not isinstance(value, ir.OpResult):
@@ -70,7 +97,7 @@ def weight_of(value: Any, globals_by_name: dict[str, Any]) -> Weight | None:
         op = value.owner.operation
         view = source_axes(op)
         if view is None:
-            return _held(op, tuple(axes), globals_by_name)
+            return _held(op, tuple(axes), known)
         axes = [None if axis is None else view[axis] for axis in axes]
         value = op.operands[0]
     return None
@@ -112,42 +139,52 @@ def _copied_axes(op: Any, rank: int) -> list[int | None] | None:
     return axes
 
 
-def _held(op: Any, axes: tuple[int | None, ...], globals_by_name: dict[str, Any]) -> Weight | None:
-    holder, symbol = op, ()
-    if op.name in _LOADS:
-        name = str(op.attributes["global"]).removeprefix("@").strip('"')
-        holder, symbol = globals_by_name.get(name), (name,)
+def _held(op: Any, axes: tuple[int | None, ...], known: Globals) -> Weight | None:
+    """Return the weight that a constant or the load of a global is; None if it is neither, or may change."""
+    holder, names = op, ()
+    if op.name in LOADS:
+        holder = _loaded(op, known)
         if holder is None or "is_mutable" in holder.attributes:
             return None
+        names = (unescape(symbol(op.attributes["global"])),)
     elif op.name != "arith.constant":
         return None
     if "value" not in holder.attributes:
         return None
     value = holder.attributes["value"]
-    if not isinstance(value, ir.DenseElementsAttr) and not _is_resource(value):
+    resource = _resource(value)
+    if resource is None and not isinstance(value, ir.DenseElementsAttr):
         return None
-    return Weight(holder, value, axes, (*symbol, *_resource(value), *location_names(op.location)))
+    names += () if resource is None else (resource,)
+    return Weight(holder, value, axes, (*names, *location_names(op.location)))
 
 
-def _is_resource(value: Any) -> bool:
-    # The bindings give a dense resource as a plain attribute.
-    return not isinstance(value, ir.DenseElementsAttr) and str(value).startswith("dense_resource<")
+def _loaded(op: Any, known: Globals) -> Any | None:
+    """Return the global that a load reads: one in the nearest operation around it that has one of its name."""
+    if not isinstance(op.attributes["global"], ir.FlatSymbolRefAttr):
+        return None
+    name, around = symbol(op.attributes["global"]), op.parent
+    while around is not None and (around, name) not in known:
+        around = around.parent
+    return known.get((around, name))
 
 
-def _resource(value: Any) -> tuple[str, ...]:
-    if not _is_resource(value):
-        return ()
-    return (str(value).removeprefix("dense_resource<").rpartition(">")[0].rpartition(">")[0].strip('"'),)
+def _resource(value: Any) -> str | None:
+    """Return the name of a dense resource, which the bindings give as a plain attribute; None for anything else."""
+    if isinstance(value, ir.DenseElementsAttr):
+        return None
+    match = _RESOURCE.match(str(value))
+    return match and unescape(match[1] or match[2])
 
 
 def location_names(location: Any) -> tuple[str, ...]:
     """Return the names that a location gives: `loc("layer.weight")`, alone or around a position."""
-    return tuple(re.findall(r'loc\("((?:[^"\\]|\\.)*)"(?!:)', str(location)))
+    return tuple(unescape(name) for name in re.findall(r'loc\("((?:[^"\\]|\\.)*)"(?!:)', str(location)))
 
 
 def _values(weight: Weight) -> npt.NDArray[Any]:
     dtype = _DTYPES[weight.element]
-    if _is_resource(weight.value):
+    if _resource(weight.value) is not None:
         return np.frombuffer(_blob(weight), dtype)
     if weight.element == "f32":
         return np.array(weight.value)

@@ -15,15 +15,14 @@ from mx_dialect import api, dialect
 from mx_dialect._mlir import ir
 from mx_dialect.diagnostics import error_at, remark_at
 from mx_dialect.formats import DEFAULT_ROUNDING, ELEMENT_FORMATS
-from mx_dialect.ingress.constant_weights import VIEWS, Weight, source_axes, weight_of
+from mx_dialect.ingress.constant_weights import Globals, Weight, globals_under, weight_of
 from mx_dialect.ingress.contractions import Contraction, contraction
+from mx_dialect.ingress.dead_weights import erase_globals, erase_unused
 from mx_dialect.ingress.quantize_weight import Quantized, quantize_weight
 from mx_dialect.ops import block_matmul, compose
 from mx_dialect.storage_ops import UnpackOp
 from mx_dialect.types import TensorType
-from mx_dialect.walk import in_scopes, is_function, operations
-
-_WITHOUT_EFFECTS = ("arith.constant", "tensor.empty", "ml_program.global_load_const", *VIEWS)
+from mx_dialect.walk import in_scopes, is_function
 
 
 @dataclass(frozen=True)
@@ -74,6 +73,10 @@ class _Match:
     transpose_rhs: bool
 
     @property
+    def value(self) -> Any:
+        return self.product.lhs if self.is_lhs else self.product.rhs
+
+    @property
     def key(self) -> Any:
         return self.weight.value, self.source
 
@@ -92,7 +95,7 @@ def quantize_linear(
     rounding: str = DEFAULT_ROUNDING,
     block_size: int = 32,
     min_elements: int = 0,
-    exclude: Sequence[str] = (),
+    exclude: str | Sequence[str] = (),
 ) -> list[QuantizedWeight]:
     """Quantize the constant weights of matrix products in a module, in place, and return a row for each.
 
@@ -109,7 +112,8 @@ def quantize_linear(
     text = {"format": format, "rounding": rounding, "block-size": str(block_size), "min-elements": str(min_elements)}
     known.parse_options(text)
     dialect.load(module.context)
-    return quantize_products(module.operation, Choice(format, rounding, block_size, min_elements, tuple(exclude)))
+    patterns = (exclude,) if isinstance(exclude, str) else tuple(exclude)
+    return quantize_products(module.operation, Choice(format, rounding, block_size, min_elements, patterns))
 
 
 def in_new_context(module: Any) -> ir.Module:
@@ -128,28 +132,32 @@ def in_new_context(module: Any) -> ir.Module:
 def quantize_products(root: Any, choice: Choice) -> list[QuantizedWeight]:
     """Do what `quantize_linear` says to the operations under `root`."""
     with root.context:
-        found = operations(root, lambda op: op.name == "ml_program.global")
-        globals_by_name = {op.attributes["sym_name"].value: op for op in found}
-        matches = [
-            (scope, m) for scope, op in in_scopes(root, is_function) if (m := _match(op, globals_by_name, choice))
-        ]
+        known = globals_under(root)
+        matches = [(scope, m) for scope, op in in_scopes(root, _is_scope) if (m := _match(op, known, choice))]
+        values = [m.value for _, m in matches]
         done = _Done()
-        sizes = {m.key: int(np.prod(m.weight.shape, dtype=np.int64)) for _, m in matches}
+        sizes = {m.key: m.weight.size for _, m in matches}
         with _progress(sum(sizes.values())) as advance:
             composed: dict[Any, Any] = {}
             for scope, match in matches:
                 _quantize(match, choice, done, advance)
                 _rewrite(match, scope, choice, done, composed)
-        if matches:
-            _erase_dead(root, [m.weight.holder for _, m in matches if m.weight.holder.name == "ml_program.global"])
+        holders = [m.weight.holder for _, m in matches if m.weight.holder.name == "ml_program.global"]
+        erase_unused(values)
+        erase_globals(root, holders)
         return list(done.rows.values())
 
 
-def _match(op: Any, globals_by_name: dict[str, Any], choice: Choice) -> _Match | None:
+def _is_scope(op: Any) -> bool:
+    """Tell whether values from around an operation may not be used in it."""
+    return is_function(op) or op.name == "builtin.module"
+
+
+def _match(op: Any, known: Globals, choice: Choice) -> _Match | None:
     product = contraction(op)
     if product is None:
         return None
-    sides = [weight_of(v, globals_by_name) for v in (product.lhs, product.rhs)]
+    sides = [weight_of(v, known) for v in (product.lhs, product.rhs)]
     weight = sides[1] or sides[0]
     if weight is None or all(sides):
         return None
@@ -166,7 +174,7 @@ def _match(op: Any, globals_by_name: dict[str, Any], choice: Choice) -> _Match |
 
 
 def _is_excluded(weight: Weight, choice: Choice) -> bool:
-    if int(np.prod(weight.shape, dtype=np.int64)) < max(choice.min_elements, 1):
+    if weight.size < max(choice.min_elements, 1):
         return True
     return any(fnmatch.fnmatchcase(name, pattern) for name in weight.names for pattern in choice.exclude)
 
@@ -174,7 +182,7 @@ def _is_excluded(weight: Weight, choice: Choice) -> bool:
 def _stored_axes(product: Contraction, weight: Weight, is_lhs: bool) -> list[int | None] | None:
     """Return for [batch..., rows or columns, K] of the weight its axes in the constant; None if one is broadcast."""
     dims = product.dims[0 if is_lhs else 1]
-    by_loop = {loop: axis for loop, axis in zip(dims, weight.axes, strict=True)}
+    by_loop = dict(zip(dims, weight.axes, strict=True))
     matrix = [by_loop[product.dims[2][-2 if is_lhs else -1]], by_loop[product.k]]
     if None in matrix:
         return None
@@ -259,10 +267,11 @@ def _rewrite(match: _Match, scope: Any, choice: Choice, done: _Done, composed: d
     """Replace a product by mx.block_matmul; a function has the constants of a weight once, at its start."""
     op, product = match.product.op, match.product
     remark_at(op, f"quantized weight {done.rows[match.key]}")
-    place = (None if scope is None else scope.attributes["sym_name"].value, match.key)
-    if scope is None or place not in composed:
-        point = ir.InsertionPoint(op) if scope is None else ir.InsertionPoint.at_block_begin(scope.regions[0].blocks[0])
-        with point, match.weight.holder.location:
+    function = scope if scope is not None and is_function(scope) else None
+    place = (function or op, match.key)
+    if place not in composed:
+        start = ir.InsertionPoint(op) if function is None else ir.InsertionPoint.at_block_begin(_entry(function))
+        with start, match.weight.holder.location:
             composed[place] = _constants(done.weights[match.key].array, choice)
     weight = composed[place]
     lhs, rhs = (weight, product.rhs) if match.is_lhs else (product.lhs, weight)
@@ -270,6 +279,10 @@ def _rewrite(match: _Match, scope: Any, choice: Choice, done: _Done, composed: d
         result = block_matmul(lhs, rhs, product.acc, match.transpose_rhs)
     op.results[0].replace_all_uses_with(result)
     op.erase()
+
+
+def _entry(function: Any) -> Any:
+    return function.regions[0].blocks[0]
 
 
 def _constants(array: Any, choice: Choice) -> Any:
@@ -295,21 +308,6 @@ def _constant(codes: Any, element_type: Any) -> Any:
     type_ = ir.RankedTensorType.get(codes.shape, element_type)
     value = ir.DenseElementsAttr.get(np.ascontiguousarray(codes), type=type_)
     return ir.Operation.create("arith.constant", results=[type_], attributes={"value": value}).result
-
-
-def _erase_dead(root: Any, holders: list[Any]) -> None:
-    """Erase constants, loads and views that nothing uses, and those of `holders`, globals, that nothing loads."""
-    for op in reversed(operations(root, lambda op: op.name in _WITHOUT_EFFECTS)):
-        is_view = op.name != "linalg.generic" or source_axes(op) is not None
-        if is_view and not any(list(result.uses) for result in op.results):
-            op.erase()
-    loaded = {str(op.attributes["global"]) for op in operations(root, lambda op: "global" in op.attributes)}
-    for holder in {h.attributes["sym_name"].value: h for h in holders}.values():
-        private = (
-            str(holder.attributes["sym_visibility"]) == '"private"' if "sym_visibility" in holder.attributes else 0
-        )
-        if private and f"@{holder.attributes['sym_name'].value}" not in loaded:
-            holder.erase()
 
 
 @contextlib.contextmanager

@@ -37,7 +37,7 @@ def quantize_weight(
     rounding: str,
     advance: Callable[[int], object],
 ) -> Quantized:
-    """Quantize f32 [..., K] in blocks along its last axis, which is whole blocks. `advance` is told of elements done."""
+    """Quantize f32 [..., K], whole blocks, in blocks along its last axis. `advance` is told of elements done."""
     blocks = np.ascontiguousarray(x).reshape(-1, block_size)
     piece = max(_PIECE // block_size, 1)
     mantissas: list[Any] = []

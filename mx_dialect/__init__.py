@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from mx_dialect import reference
-    from mx_dialect.api import parse, run_pipeline, to_asm
+    from mx_dialect import patterns, reference
+    from mx_dialect.api import parse, pass_, run_pipeline, to_asm, to_bytecode, transform
     from mx_dialect.arrays import MxArray, dequantize, matmul, quantize
     from mx_dialect.diagnostics import Diagnostic, MxError
     from mx_dialect.dialect import load
@@ -26,10 +26,14 @@ __all__ = [
     "load",
     "matmul",
     "parse",
+    "pass_",
+    "patterns",
     "quantize",
     "reference",
     "run_pipeline",
     "to_asm",
+    "to_bytecode",
+    "transform",
 ]
 
 _HOME = {
@@ -42,15 +46,20 @@ _HOME = {
     "load": "dialect",
     "matmul": "arrays",
     "parse": "api",
+    "pass_": "api",
     "quantize": "arrays",
     "run_pipeline": "api",
     "to_asm": "api",
+    "to_bytecode": "api",
+    "transform": "api",
 }
+
+_MODULES = ("patterns", "reference")
 
 
 def __getattr__(name: str) -> Any:
-    if name == "reference":
-        return importlib.import_module("mx_dialect.reference")
+    if name in _MODULES:
+        return importlib.import_module(f"mx_dialect.{name}")
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,7 +4,8 @@ import importlib
 import sys
 from typing import Any
 
-from mx_dialect._mlir import announce_dialect, ext, ir
+from mx_dialect._mlir import HOST, announce_dialect, ext, ir
+from mx_dialect.diagnostics import MxError
 
 # The modules whose operations and types attach themselves to the dialect.
 _DEFINITIONS = (
@@ -41,7 +42,12 @@ def load(context: Any | None = None) -> ir.Context:
 
     Loading twice does nothing. Turns the context's multithreading off: two functions verified at once by verifiers
     written in Python deadlock (LLVM issue 215781).
+
+    Raises:
+        MxError: the context is one of other bindings.
     """
+    if context is not None:
+        _require_host(context)
     define()
     if context is None:
         context = ir.Context()
@@ -51,3 +57,25 @@ def load(context: Any | None = None) -> ir.Context:
         with context, ir.Location.unknown():
             Mx.load()
     return context
+
+
+def require_loaded(context: Any) -> None:
+    """Refuse a context that the dialect was not loaded into: while a pass manager runs it is too late to do so.
+
+    Raises:
+        MxError: the dialect is not there, or the context is one of other bindings.
+    """
+    _require_host(context)
+    if not context.is_dialect_loaded(Mx.DIALECT_NAMESPACE):
+        raise MxError("the mx dialect is not loaded into this context; call mx_dialect.load(context) first")
+
+
+def _require_host(context: Any) -> None:
+    """Refuse what is no context of the bindings that the dialect is defined in: no two can share objects."""
+    if isinstance(context, ir.Context):
+        return
+    kind = f"{type(context).__module__}.{type(context).__qualname__}"
+    raise MxError(
+        f"expected a context of the bindings '{HOST}', not a {kind}; different bindings share no objects: pass text or"
+        " bytecode, as to mx_dialect.transform, or name your bindings in MX_MLIR_PACKAGE"
+    )

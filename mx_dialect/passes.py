@@ -90,6 +90,24 @@ class Pass:
             values[field.name] = _convert(self.name, field, value)
         return self.options(**values)
 
+    def spell_options(self, values: Mapping[str, Any]) -> str:
+        """Return options given as Python values, by their names as identifiers, as they stand between the braces.
+
+        Raises:
+            MxError: an unknown option, a value of another type than the option's default, or not one of the choices.
+        """
+        fields = {f.name: f for f in self.option_fields()}
+        for name, value in values.items():
+            kind: type[Any] = fields[name].default.__class__ if name in fields else value.__class__
+            if value.__class__ is not kind and not (kind is float and value.__class__ is int):
+                raise _wrong_type(self.name, fields[name], value)
+        spelled = {
+            name.replace("_", "-"): str(value).lower() if value is True or value is False else str(value)
+            for name, value in values.items()
+        }
+        self.parse_options(spelled)
+        return " ".join(f"{name}={_quoted(value)}" for name, value in spelled.items())
+
 
 def _convert(pass_name: str, field: dataclasses.Field[Any], text: str) -> Any:
     spelled = field.name.replace("_", "-")
@@ -100,14 +118,27 @@ def _convert(pass_name: str, field: dataclasses.Field[Any], text: str) -> Any:
             return {"true": True, "1": True, "": True, "false": False, "0": False}[text.lower()]
         value = kind(text)
     except (KeyError, ValueError):
-        names = {bool: "true or false", int: "an integer", float: "a number"}
-        expected = names.get(kind, kind.__name__)
-        raise MxError(f"option '{spelled}' of pass '{pass_name}' takes {expected}, not '{text}'") from None
+        raise _wrong_type(pass_name, field, text) from None
     choices = field.metadata.get("choices")
     if choices and value not in choices:
         hint = nearest(text, choices)
         raise MxError(f"option '{spelled}' of pass '{pass_name}' is one of {', '.join(choices)}, not '{text}'{hint}")
     return value
+
+
+def _wrong_type(pass_name: str, field: dataclasses.Field[Any], value: Any) -> MxError:
+    kind: type[Any] = field.default.__class__
+    names = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
+    spelled = field.name.replace("_", "-")
+    return MxError(f"option '{spelled}' of pass '{pass_name}' takes {names.get(kind, kind.__name__)}, not '{value}'")
+
+
+def _quoted(value: str) -> str:
+    """Return a value as it stands in a pipeline's text: in quotes where it would end early or be taken apart."""
+    if not re.search(r"[\s,(){}'\"]", value) and value:
+        return value
+    quote = '"' if "'" in value else "'"
+    return f"{quote}{value}{quote}"
 
 
 _registered: dict[str, Pass] = {}

@@ -38,6 +38,7 @@ _LAZY = {
     "bufferization": "dialects.bufferization",
     "cf": "dialects.cf",
     "func": "dialects.func",
+    "irdl": "dialects.irdl",
     "linalg": "dialects.linalg",
     "llvm": "dialects.llvm",
     "math": "dialects.math",

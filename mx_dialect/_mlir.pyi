@@ -83,6 +83,7 @@ arith: Any
 bufferization: Any
 cf: Any
 func: Any
+irdl: Any
 linalg: Any
 llvm: Any
 math: Any

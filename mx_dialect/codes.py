@@ -29,6 +29,7 @@ from mx_dialect.formats import (
     ElementFormat,
     ScaleFormat,
 )
+from mx_dialect.near_miss import expected_one_of
 
 Array: TypeAlias = npt.NDArray[Any]
 Bools: TypeAlias = npt.NDArray[np.bool_]
@@ -232,7 +233,7 @@ def _value_table(element_type: str) -> Doubles:
 def format_named(element_type: str) -> ElementFormat:
     """Return the row of an element type; `MxError` if there is none."""
     if element_type not in ELEMENT_FORMATS:
-        raise MxError(f"'{element_type}' is not an MX element type; expected one of {', '.join(ELEMENT_FORMATS)}")
+        raise MxError(f"'{element_type}' is not an MX element type; {expected_one_of(element_type, ELEMENT_FORMATS)}")
     return ELEMENT_FORMATS[element_type]
 
 
@@ -258,7 +259,7 @@ def element_codes(array: Array, fmt: ElementFormat) -> Codes:
 def scale_format_named(scale_type: str) -> ScaleFormat:
     """Return the row of a scale type; `MxError` if there is none."""
     if scale_type not in SCALE_FORMATS:
-        raise MxError(f"'{scale_type}' is not a supported scale type; expected one of {', '.join(SCALE_FORMATS)}")
+        raise MxError(f"'{scale_type}' is not a supported scale type; {expected_one_of(scale_type, SCALE_FORMATS)}")
     return SCALE_FORMATS[scale_type]
 
 

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from mx_dialect.terminal import Style, plain
 from mx_dialect.type_spelling import spell_types
 
 Severity = Literal["error", "warning", "remark", "note"]
@@ -29,10 +30,11 @@ class Diagnostic:
     column: int = 0
     notes: tuple["Diagnostic", ...] = ()
 
-    def header(self) -> str:
+    def header(self, style: Style = plain) -> str:
         """Return `file:line:col: severity: message`, the first line users see."""
         place = f"{self.file}:{self.line}:{self.column}: " if self.file is not None else ""
-        return f"{place}{self.severity}: {self.message}"
+        severity = style(self.severity, f"{self.severity}: ")
+        return f"{style('place', place)}{severity}{style('message', self.message)}"
 
 
 class MxError(ValueError):
@@ -74,7 +76,7 @@ _UNKNOWN = "loc(unknown)"
 _FILE_LOCATION = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
 
 
-def _unescape(text: str) -> str:
+def unescape(text: str) -> str:
     """Undo MLIR's string escapes: \\\\, \\" and two hex digits a byte."""
 
     def one(match: re.Match[str]) -> str:
@@ -89,7 +91,7 @@ def _unescape(text: str) -> str:
 def position_of(location: Any) -> tuple[str, int, int] | None:
     """Return (file, line, column) of an `ir.Location`, its first file position, or None when it has none."""
     match = _FILE_LOCATION.search(str(location))
-    return (_unescape(match[1]), int(match[2]), int(match[3])) if match else None
+    return (unescape(match[1]), int(match[2]), int(match[3])) if match else None
 
 
 def _located(location: Any, severity: Severity, message: str, notes: tuple[Diagnostic, ...]) -> Diagnostic:
@@ -226,7 +228,7 @@ def _text_of(path: str) -> str | None:
 _SHOWN = 400
 
 
-def _excerpt(line: str, column: int) -> str:
+def _excerpt(line: str, column: int, style: Style = plain) -> str:
     """Return a line, or the part of it around a column, with a caret below the column."""
     # Columns count bytes, as MLIR's do; the caret must stand under a character.
     count = max(column - 1, 0)
@@ -234,18 +236,18 @@ def _excerpt(line: str, column: int) -> str:
     start = max(len(before) - _SHOWN // 2, 0) if len(line) > _SHOWN else 0
     head, tail = "..." if start else "", "..." if len(line) > start + _SHOWN else ""
     indent = "".join("\t" if c == "\t" else " " for c in head + before[start:])
-    return f"{head}{line[start : start + _SHOWN]}{tail}\n{indent}^"
+    return f"{head}{line[start : start + _SHOWN]}{tail}\n{indent}{style('caret', '^')}"
 
 
-def render(diagnostic: Diagnostic, sources: Sources) -> str:
+def render(diagnostic: Diagnostic, sources: Sources, style: Style = plain) -> str:
     """Return the full text of a diagnostic: header, source line and caret where the source is known, then notes."""
     lines: list[str] = []
     shown = None
     for part in tree(diagnostic):
-        lines.append(part.header())
+        lines.append(part.header(style))
         place = (part.file, part.line, part.column)
         line = None if part.file is None or place == shown else sources.line(part.file, part.line)
         if line is not None:
-            lines.append(_excerpt(line, part.column))
+            lines.append(_excerpt(line, part.column, style))
         shown = place
     return "\n".join(lines)

@@ -3,17 +3,19 @@
 A pass at a time, so that verification, IR printing in the custom spelling and timing are the same for both kinds.
 """
 
+import re
 import sys
-import time
 import traceback
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
-from mx_dialect import asm, passes, pipelines
+from mx_dialect import input_passes, passes, pipelines, transform_files
 from mx_dialect._mlir import ir, passmanager
 from mx_dialect.diagnostics import Collector, Diagnostic, MxError, bug, collecting
+from mx_dialect.ir_dumps import Dumps, IrPrinting
+from mx_dialect.pass_reports import Statistics, Timing
 from mx_dialect.pipeline_text import Element, fail_at, parse_elements, shifted
 from mx_dialect.types import verify_types
 
@@ -23,69 +25,25 @@ MODULE = "builtin.module"
 _COMPANIONS = {"canonicalize": "mx-canonicalize"}
 
 
-@dataclass(frozen=True)
-class IrPrinting:
-    """What `--mlir-print-ir-*` asks for: dumps before and after all passes or those named.
-
-    `after_change` and `after_failure` keep dumps after passes to those where that happened; alone they mean all passes.
-    """
-
-    before_all: bool = False
-    after_all: bool = False
-    before: frozenset[str] = frozenset()
-    after: frozenset[str] = frozenset()
-    after_change: bool = False
-    after_failure: bool = False
-    module_scope: bool = False
-
-    def wants_before(self, name: str) -> bool:
-        return self.before_all or name in self.before
-
-    def wants_after(self, name: str, failed: bool) -> bool:
-        every = self.after_all or (not self.after and (self.after_change or self.after_failure))
-        return (every or name in self.after) and (failed or not self.after_failure)
-
-
-@dataclass
-class Timing:
-    """Wall time by pass, in the order the passes ran."""
-
-    seconds: list[tuple[str, float]] = field(default_factory=lambda: [])
-
-    @contextmanager
-    def measure(self, name: str) -> Generator[None]:
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds.append((name, time.perf_counter() - start))
-
-    def report(self) -> str:
-        """Return the table that `--mlir-timing` prints."""
-        total = sum(s for _, s in self.seconds)
-        rule = "===" + "-" * 73 + "==="
-        lines = [rule, "... Execution time report ...".center(79).rstrip(), rule]
-        lines += [f"  Total Execution Time: {total:.4f} seconds", "", "  ----Wall Time----  ----Name----"]
-        for name, seconds in [*self.seconds, ("Total", total)]:
-            share = 100 * seconds / total if total else 100.0
-            lines.append(f"  {seconds:8.4f} ({share:5.1f}%)  {name}")
-        return "\n".join(lines)
-
-
 @dataclass
 class Settings:
     """How a pipeline is run.
 
     `print_flags` are those of `asm.to_asm`, used for IR dumps, which go to `stream` (standard error if None).
-    `on_diagnostic` sees warnings and remarks as they arrive; errors come with the exception.
+    `on_diagnostic` sees warnings and remarks as they arrive; errors come with the exception. `on_pass` is called before
+    each pass with the anchors that it is nested in. Transform operations of the module may write files and start
+    programs if `trust_input`: see `input_passes`.
     """
 
     verify_each: bool = True
-    printing: IrPrinting = IrPrinting()
+    printing: IrPrinting = field(default_factory=IrPrinting)
     print_flags: dict[str, Any] = field(default_factory=lambda: {})
     stream: TextIO | None = None
     timing: Timing | None = None
+    statistics: Statistics | None = None
     on_diagnostic: Callable[[Diagnostic], None] | None = None
+    on_pass: Callable[[tuple[str, ...], Element], None] | None = None
+    trust_input: bool = False
     debug: bool = False
 
 
@@ -161,7 +119,18 @@ def _check_upstream(element: Element, context: Any, text: str, path: tuple[str, 
 
         hint = passes.nearest(element.name, [*passes.names(), *pipelines.names(), *UPSTREAM_PASSES])
         raise fail_at(text, element, f"'{element.name}' does not refer to a registered pass or pass pipeline{hint}")
-    raise fail_at(text, element, problem)
+    raise fail_at(text, element, f"{problem}{_meant_option(element, problem, context)}")
+
+
+def _meant_option(element: Element, problem: str, context: Any) -> str:
+    """Return a hint where MLIR knows no option of a pass that the element gives."""
+    unknown = re.search(r"no such option (\S+)", problem)
+    if unknown is None:
+        return ""
+    with context:
+        # Printed, a pass has all of its options.
+        printed = str(passmanager.PassManager.parse(f"any({element.name})"))
+    return passes.nearest(unknown[1], re.findall(r"([\w-]+)=", printed))
 
 
 def _upstream_problem(pipeline: str, context: Any) -> str | None:
@@ -198,35 +167,39 @@ class _Run:
         self.root = root
         self.settings = settings
         self.collector = collector
+        self.dumps = Dumps(root, settings.printing, settings.print_flags, settings.stream, self._targets)
 
     def elements(self, elements: tuple[Element, ...], path: tuple[str, ...]) -> None:
         for element in elements:
             if element.children is not None:
-                self.elements(element.children, (*path, element.name))
+                with self._timed(f"'{element.name}' Pipeline"):
+                    self.elements(element.children, (*path, element.name))
             else:
                 self.one(element, path)
 
     def one(self, element: Element, path: tuple[str, ...]) -> None:
         printing = self.settings.printing
+        if self.settings.on_pass is not None:
+            self.settings.on_pass(path, element)
         if printing.wants_before(element.name):
-            self._dump(f"Before {element.text}", path)
-        before = [self._text(op) for op in self._shown(path)] if printing.after_change else []
+            self.dumps.dump(f"Before {element.text}", element.name, path)
+        before = self.dumps.texts(path) if printing.after_change else []
         failed = True
         try:
-            with self._timed(element.name):
+            with self._counted(element.name, path), self._timed(element.name):
                 self._guarded(element, path)
             failed = False
         finally:
             if printing.wants_after(element.name, failed):
-                self._dump(f"After {element.text}{' Failed' if failed else ''}", path, [] if failed else before)
+                title = f"After {element.text}{' Failed' if failed else ''}"
+                self.dumps.dump(title, element.name, path, [] if failed else before)
 
-    @contextmanager
-    def _timed(self, name: str) -> Generator[None]:
-        if self.settings.timing is None:
-            yield
-            return
-        with self.settings.timing.measure(name):
-            yield
+    def _timed(self, name: str) -> AbstractContextManager[None]:
+        return nullcontext() if self.settings.timing is None else self.settings.timing.measure(name)
+
+    def _counted(self, name: str, path: tuple[str, ...]) -> AbstractContextManager[None]:
+        statistics = self.settings.statistics
+        return nullcontext() if statistics is None else statistics.count(name, path, self.root)
 
     def _guarded(self, element: Element, path: tuple[str, ...]) -> None:
         """Run a pass and turn every way it can fail into an `MxError`."""
@@ -261,7 +234,10 @@ class _Run:
         around = passes.get(companion) if companion else None
         if around is not None:
             self._python(around, around.options(), path)
-        self._upstream(element, path)
+        if input_passes.interprets(element) and not self.settings.trust_input:
+            input_passes.check_transforms(self.root)
+        with transform_files.readable(element, self.root.context, self.settings.trust_input) as runnable:
+            self._upstream(runnable, path)
         if around is not None:
             self._python(around, around.options(), path)
 
@@ -308,22 +284,3 @@ class _Run:
             return
         for diagnostic in verify_types(self.root):
             self.collector.add(diagnostic)
-
-    def _text(self, op: Any) -> str:
-        return op.get_asm(print_generic_op_form=True, assume_verified=True)
-
-    def _shown(self, path: tuple[str, ...]) -> list[Any]:
-        """Return the operations that dumps around a pass on `path` show."""
-        return [self.root] if self.settings.printing.module_scope else self._targets(path)
-
-    def _dump(self, title: str, path: tuple[str, ...], known: Sequence[str] = ()) -> None:
-        """Print the operations of a path, but for those whose text is still the known one."""
-        stream = self.settings.stream or sys.stderr
-        for index, op in enumerate(self._shown(path)):
-            if index < len(known) and self._text(op) == known[index]:
-                continue
-            print(f"// -----// IR Dump {title} //----- //", file=stream)
-            # Printing verifies, and falls back to the generic form; what is wrong is reported elsewhere.
-            with collecting(self.root.context, Collector()):
-                print(asm.to_asm(op, **self.settings.print_flags), file=stream)
-            print(file=stream)

@@ -6,6 +6,8 @@ A new element format is one row in `ELEMENT_FORMATS`. Nothing here imports the b
 import math
 from dataclasses import dataclass
 
+from mx_dialect.near_miss import expected_one_of
+
 
 @dataclass(frozen=True)
 class ElementFormat:
@@ -158,4 +160,4 @@ def rounding_threshold(fmt: ElementFormat, rounding: str) -> int:
         return int((significand - 1) * (1 << 23))
     if rounding == "even":
         return (1 << 23) - (1 << (22 - fmt.mantissa_bits)) - 1
-    raise ValueError(f"unknown rounding mode '{rounding}'; expected one of {', '.join(ROUNDING_MODES)}")
+    raise ValueError(f"unknown rounding mode '{rounding}'; {expected_one_of(rounding, ROUNDING_MODES)}")

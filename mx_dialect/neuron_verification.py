@@ -6,6 +6,7 @@ from typing import Any
 from mx_dialect._mlir import ir
 from mx_dialect.diagnostics import MxError
 from mx_dialect.layouts.neuron_scales import OFFSETS, PARTITIONS, PARTITIONS_PER_SCALE, QUADRANT, scale_partition
+from mx_dialect.near_miss import nearest
 from mx_dialect.neuron_types import X4Type
 from mx_dialect.verification import InvalidOperation, agree, require
 
@@ -141,7 +142,8 @@ def word(op: Any, name: str, choices: Sequence[str]) -> str:
     attribute = op.operation.attributes[name]
     if isinstance(attribute, ir.StringAttr) and attribute.value in choices:
         return attribute.value
-    raise InvalidOperation(f"{name} must be one of {', '.join(choices)}, but is {attribute}")
+    hint = nearest(attribute.value, choices) if isinstance(attribute, ir.StringAttr) else ""
+    raise InvalidOperation(f"{name} must be one of {', '.join(choices)}, but is {attribute}{hint}")
 
 
 def optional_word(op: Any, name: str, choices: Sequence[str]) -> None:

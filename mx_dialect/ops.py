@@ -10,6 +10,7 @@ from mx_dialect import scalar
 from mx_dialect._mlir import ext, ir
 from mx_dialect.dialect import Mx
 from mx_dialect.formats import DEFAULT_ROUNDING, ROUNDING_MODES, SCALE_FORMATS
+from mx_dialect.near_miss import nearest
 from mx_dialect.types import TensorType
 from mx_dialect.verification import agree, float_tensor, mx_tensor, only_attributes, require, verifier
 
@@ -64,7 +65,8 @@ class QuantizeBlockOp(Mx.Operation, name="quantize_block", traits=[ext.Pure]):
             mode = attributes["rounding"]
             valid = isinstance(mode, ir.StringAttr) and mode.value in ROUNDING_MODES
             modes = ", ".join(f'"{m}"' for m in ROUNDING_MODES)
-            require(valid, f"rounding must be one of {modes}, but is {mode}")
+            hint = nearest(mode.value, ROUNDING_MODES) if isinstance(mode, ir.StringAttr) else ""
+            require(valid, f"rounding must be one of {modes}, but is {mode}{hint}")
             is_power_of_two = SCALE_FORMATS[str(result.scale_type)].is_power_of_two
             require(
                 is_power_of_two,

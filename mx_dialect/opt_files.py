@@ -4,7 +4,7 @@ import errno
 import os
 import sys
 
-from mx_dialect.opt_flags import UsageError
+from mx_dialect.opt_options import UsageError
 
 STANDARD = "-"
 

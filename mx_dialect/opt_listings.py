@@ -8,13 +8,14 @@ from mx_dialect.upstream_passes import UPSTREAM_PASSES
 
 def asked_for(flags: opt_flags.Flags) -> str | None:
     """Return the text that a command line asks for instead of a run, or None."""
-    if flags.help:
-        return help_text()
-    if flags.version:
-        return version_text()
-    if flags.list_passes:
-        return list_passes_text()
-    return dialects_text() if flags.show_dialects else None
+    texts = {
+        "help": help_text,
+        "version": version_text,
+        "list-passes": list_passes_text,
+        "show-dialects": dialects_text,
+        "emit-irdl": irdl_text,
+    }
+    return None if flags.listing is None else texts[flags.listing]()
 
 
 def _entry(name: str, text: str, indent: int = 2, width: int = 46) -> list[str]:
@@ -60,8 +61,10 @@ def help_text() -> str:
         "",
         "OPTIONS:",
     ]
-    for flag in opt_flags.FLAGS.values():
-        lines += _entry(flag.spelled, flag.help)
+    for title, flags in opt_flags.GROUPS.items():
+        lines += ["", f"  {title}:"] if len(lines) > 5 else [f"  {title}:"]
+        for flag in flags:
+            lines += _entry(flag.spelled, flag.help, 4)
     lines += ["", "  Compiler passes to run", "    Passes of mx_dialect:"]
     lines += _pass_entries(with_options=True)
     lines += ["    Pass pipelines of mx_dialect:", *_pipeline_entries()]
@@ -97,6 +100,13 @@ def dialects_text() -> str:
     context.load_all_available_dialects()
     names = [name for name in _DIALECTS if context.is_dialect_loaded(name)]
     return f"Available Dialects: {', '.join(sorted([*names, 'mx']))}\n"
+
+
+def irdl_text() -> str:
+    """Return what `--emit-irdl` prints."""
+    from mx_dialect import irdl_files
+
+    return irdl_files.dialect_text()
 
 
 def version_text() -> str:

@@ -6,7 +6,6 @@ nothing is imported before it is needed.
 """
 
 import dataclasses
-import difflib
 import importlib
 import re
 from collections.abc import Callable, Mapping
@@ -14,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mx_dialect.diagnostics import MxError
+from mx_dialect.near_miss import nearest as nearest
+from mx_dialect.upstream_passes import UPSTREAM_PASSES
 
 _BUILTIN = {
     "mx-assert-to-status": "mx_dialect.transforms.mx_assert_to_status",
@@ -82,8 +83,9 @@ class Pass:
         for name, value in text.items():
             field = fields.get(name.replace("-", "_"))
             if field is None:
-                known = ", ".join(f.replace("_", "-") for f in fields) or "none"
-                raise MxError(f"pass '{self.name}' has no option '{name}'; its options: {known}")
+                known = [f.replace("_", "-") for f in fields]
+                options = f"its options: {', '.join(known) or 'none'}{nearest(name, known)}"
+                raise MxError(f"pass '{self.name}' has no option '{name}'; {options}")
             values[field.name] = _convert(self.name, field, value)
         return self.options(**values)
 
@@ -102,48 +104,95 @@ def _convert(pass_name: str, field: dataclasses.Field[Any], text: str) -> Any:
         raise MxError(f"option '{spelled}' of pass '{pass_name}' takes {expected}, not '{text}'") from None
     choices = field.metadata.get("choices")
     if choices and value not in choices:
-        raise MxError(f"option '{spelled}' of pass '{pass_name}' is one of {', '.join(choices)}, not '{text}'")
+        hint = nearest(text, choices)
+        raise MxError(f"option '{spelled}' of pass '{pass_name}' is one of {', '.join(choices)}, not '{text}'{hint}")
     return value
 
 
 _registered: dict[str, Pass] = {}
+
+pipeline_names: set[str] = set()
+"""The names of pipelines, which passes cannot have; `pipelines` keeps it."""
 
 
 def register_pass(new: Pass) -> Pass:
     """Add a pass under its name. A name can be registered once.
 
     Raises:
-        ValueError: the name is not kebab-case or is taken.
+        ValueError: the name is not kebab-case, or is that of another pass or pipeline, of MLIR's included.
     """
-    if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", new.name):
-        raise ValueError(f"pass name '{new.name}' is not kebab-case")
-    if new.name in _registered:
+    # Built-in passes register themselves when they are imported, which may be later than anything else.
+    if _BUILTIN.get(new.name) != new.run.__module__:
+        require_free("pass", new.name)
+    elif new.name in _registered:
         raise ValueError(f"pass '{new.name}' is registered already")
     _registered[new.name] = new
     return new
 
 
+def require_free(kind: str, name: str) -> None:
+    """Refuse a name for a new pass or pipeline, which `kind` says.
+
+    Raises:
+        ValueError: as `register_pass`.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
+        raise ValueError(f"{kind} name '{name}' is not kebab-case")
+    if is_reserved(name):
+        raise ValueError(f"{kind} '{name}' would hide a pass of {'mx_dialect' if name in _BUILTIN else 'MLIR'}")
+    if name in _registered or name in pipeline_names:
+        raise ValueError(f"{kind} '{name}' is registered already")
+
+
+def withdraw(name: str) -> None:
+    """Take a pass that is not this package's own out of the registry, if it is there."""
+    if name not in _BUILTIN:
+        _registered.pop(name, None)
+
+
+def is_reserved(name: str) -> bool:
+    """Tell whether a name is that of a pass of this package or of MLIR, so that nobody else can register it."""
+    return name in _BUILTIN or name in UPSTREAM_PASSES
+
+
 def names() -> list[str]:
     """Return the names of all passes defined in Python, sorted."""
+    load_plugins()
     return sorted({*_BUILTIN, *_registered})
 
 
+def extra() -> set[str]:
+    """Return the names of the passes known so far that are not this package's own."""
+    return _registered.keys() - _BUILTIN.keys()
+
+
 def are_builtin() -> bool:
-    """Tell whether there are no passes but this package's own."""
-    return _registered.keys() <= _BUILTIN.keys()
+    """Tell whether there are no passes so far but this package's own."""
+    return not extra()
+
+
+def exists(name: str) -> bool:
+    """Tell whether a pass defined in Python has that name."""
+    if name not in _registered:
+        load_plugins_for(name)
+    return name in _registered or name in _BUILTIN
 
 
 def get(name: str) -> Pass | None:
     """Return the pass of that name, or None when no Python pass is called so (MLIR may have one)."""
-    if name not in _registered and name in _BUILTIN:
+    if not exists(name):
+        return None
+    if name not in _registered:
         importlib.import_module(_BUILTIN[name])
     return _registered.get(name)
 
 
-def nearest(name: str, known: list[str]) -> str:
-    """Return `; did you mean 'x' or 'y'?` for a misspelt name, or the empty string."""
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
-    likeness = [difflib.SequenceMatcher(None, c, name).ratio() for c in close]
-    # What is much less alike than the best would only distract from it.
-    near = [repr(c) for c, ratio in zip(close, likeness, strict=True) if ratio > likeness[0] - 0.15]
-    return f"; did you mean {' or '.join(near)}?" if near else ""
+def load_plugins_for(name: str) -> None:
+    """Let installed packages register their passes and pipelines, if one could be called that."""
+    if not is_reserved(name):
+        load_plugins()
+
+
+def load_plugins() -> None:
+    """Let installed packages register their passes and pipelines, the first time."""
+    importlib.import_module("mx_dialect.plugins").load_installed()

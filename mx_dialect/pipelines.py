@@ -11,6 +11,8 @@ function looks there for which is which.
 
 from dataclasses import dataclass
 
+from mx_dialect import passes
+
 
 @dataclass(frozen=True)
 class Pipeline:
@@ -147,21 +149,30 @@ def register_pipeline(new: Pipeline) -> Pipeline:
     """Add a pipeline under its name. A name can be registered once.
 
     Raises:
-        ValueError: the name is taken.
+        ValueError: the name is not kebab-case, or is that of another pass or pipeline, of MLIR's included.
     """
-    if new.name in PIPELINES:
-        raise ValueError(f"pipeline '{new.name}' is registered already")
+    passes.require_free("pipeline", new.name)
+    passes.pipeline_names.add(new.name)
     PIPELINES[new.name] = new
     return new
 
 
+def withdraw(name: str) -> None:
+    """Take a pipeline out of the registry, if it is there."""
+    PIPELINES.pop(name, None)
+    passes.pipeline_names.discard(name)
+
+
 def get(name: str) -> Pipeline | None:
     """Return the pipeline of that name, or None."""
+    if name not in PIPELINES:
+        passes.load_plugins_for(name)
     return PIPELINES.get(name)
 
 
 def names() -> list[str]:
     """Return the names of all pipelines, sorted."""
+    passes.load_plugins()
     return sorted(PIPELINES)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mx_dialect.formats import ELEMENT_FORMATS, SCALE_FORMATS
+from mx_dialect.near_miss import expected_one_of
 
 STORAGE = re.compile(r"!mx\.tensor<tensor<([^<>]*)>, (-?\d+) : i64, ([^<>,]+), (-?\d+) : i64>")
 
@@ -32,9 +33,11 @@ class TensorSpec:
         if not 0 <= self.axis < len(self.shape):
             return f"axis {self.axis} is out of range for an mx tensor of rank {len(self.shape)}"
         if self.element not in ELEMENT_FORMATS:
-            return f"'{self.element}' is not an MX element type; expected one of {', '.join(ELEMENT_FORMATS)}"
+            return f"'{self.element}' is not an MX element type; {expected_one_of(self.element, ELEMENT_FORMATS)}"
         if self.scale_type not in SCALE_FORMATS:
-            return f"'{self.scale_type}' is not a supported scale type; expected one of {', '.join(SCALE_FORMATS)}"
+            return (
+                f"'{self.scale_type}' is not a supported scale type; {expected_one_of(self.scale_type, SCALE_FORMATS)}"
+            )
         if self.block_size < 1 or self.block_size & (self.block_size - 1):
             return f"block size must be a power of two >= 1, but is {self.block_size}"
         extent = self.shape[self.axis]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mx_dialect._mlir import ext, ir
+from mx_dialect.near_miss import nearest
 from mx_dialect.types import TensorType
 
 FLOAT_TYPES = ("f32", "f16", "bf16")
@@ -64,7 +65,8 @@ def only_attributes(op: Any, *known: str) -> None:
     for name in op.operation.attributes:
         if "." not in name and name not in (*known, *_SEGMENT_SIZES):
             options = f"it takes {', '.join(known)}" if known else "it takes none"
-            raise InvalidOperation(f"has unknown attribute '{name}'; {options} (dotted names are free)")
+            hint = nearest(name, known)
+            raise InvalidOperation(f"has unknown attribute '{name}'; {options} (dotted names are free){hint}")
 
 
 def mx_tensor(value: Any, role: str) -> TensorType:

@@ -47,11 +47,12 @@ _UNNAMED = "-"
 _UNREGISTERED = re.compile(r"unregistered operation '(mx\.[^']*)' found in dialect")
 
 
-def parse(text: str, context: ir.Context, source_name: str = _UNNAMED) -> ir.Module:
+def parse(text: str, context: ir.Context, source_name: str = _UNNAMED, implicit_module: bool = True) -> Any:
     """Return the module that text in custom or generic assembly describes, verified.
 
-    A module is put around anything else than a single `module` operation, as mlir-opt does. Locations, in the IR and in
-    errors, are the user's own: lines and byte columns of `text`, in a file called `source_name`.
+    A module is put around anything else than a single `module` operation, as mlir-opt does; unless `implicit_module`,
+    the text must hold exactly one operation, which is returned. Locations, in the IR and in errors, are the user's own:
+    lines and byte columns of `text`, in a file called `source_name`.
 
     Raises:
         MxError: the text is not valid; with one diagnostic for each thing that is wrong and was found.
@@ -69,7 +70,7 @@ def parse(text: str, context: ir.Context, source_name: str = _UNNAMED) -> ir.Mod
         line, column = translation.position(diagnostic.line, diagnostic.column)
         return replace(diagnostic, file=source_name, line=line, column=column, notes=notes)
 
-    module = _parse(translation.text, context, position)
+    module = _parse(translation.text, context, position, implicit_module)
     if source_name != _UNNAMED or translation.text != text:
         _Locations(context, translation, source_name, stdin_name).restore(module.operation)
     return _verified(module)
@@ -101,10 +102,20 @@ def to_asm(op: Any, generic: bool = False, **flags: Any) -> str:
     return to_custom(operation.get_asm(**flags))
 
 
-def to_bytecode(op: Any) -> bytes:
-    """Return the MLIR bytecode of an operation or module, locations included."""
+def to_bytecode(op: Any, version: int | None = None) -> bytes:
+    """Return the MLIR bytecode of an operation or module, locations included.
+
+    Raises:
+        MxError: the bindings cannot write that version of the format (None is the newest).
+    """
     data = io.BytesIO()
-    op.operation.write_bytecode(data)
+    collector = Collector()
+    with collecting(op.operation.context, collector):
+        try:
+            op.operation.write_bytecode(data, desired_version=version)
+        except ValueError as error:
+            messages = [d.message for d in collector.errors] or [str(error)]
+            raise MxError(f"cannot write bytecode: {messages[0]}") from None
     return data.getvalue()
 
 
@@ -122,7 +133,8 @@ def _parse(
     source: str | bytes,
     context: ir.Context,
     position: Callable[[Diagnostic], Diagnostic],
-) -> ir.Module:
+    implicit_module: bool = True,
+) -> Any:
     """Let MLIR parse; what it reports is moved to the place that `position` says.
 
     Raises:
@@ -131,7 +143,10 @@ def _parse(
     collector = Collector()
     try:
         with collecting(context, collector):
-            module = ir.Module.parse(source, context)
+            if implicit_module:
+                module = ir.Module.parse(source, context)
+            else:
+                module = ir.Operation.parse(source, source_name=_UNNAMED, context=context)
     except ir.MLIRError as error:
         errors = [_explained(position(d)) for d in collector.errors]
         if not errors:
@@ -164,7 +179,7 @@ def _unexplained(source: str | bytes, reason: str) -> Diagnostic:
     return Diagnostic("error", f"{reason}; MLIR gives no reason", _UNNAMED)
 
 
-def _verified(module: ir.Module) -> ir.Module:
+def _verified(module: Any) -> Any:
     errors = verify_types(module.operation)
     if errors:
         raise MxError.of(*errors)

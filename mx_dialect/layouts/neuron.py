@@ -21,6 +21,7 @@ import numpy.typing as npt
 from mx_dialect.codes import element_codes, format_named, format_of_dtype
 from mx_dialect.diagnostics import MxError
 from mx_dialect.layouts import packed
+from mx_dialect.near_miss import expected_one_of
 
 Array: TypeAlias = npt.NDArray[Any]
 Codes: TypeAlias = npt.NDArray[np.uint8]
@@ -213,7 +214,7 @@ def unpack_weight(containers: Array, layout: str) -> Codes:
 def require_layout(layout: str) -> None:
     """Refuse a name that is no weight layout; `MxError`."""
     if layout not in WEIGHT_LAYOUTS:
-        raise MxError(f"unknown weight layout '{layout}'; expected one of {', '.join(WEIGHT_LAYOUTS)}")
+        raise MxError(f"unknown weight layout '{layout}'; {expected_one_of(layout, WEIGHT_LAYOUTS)}")
 
 
 def is_container(dtype: np.dtype[Any]) -> bool:

@@ -31,6 +31,7 @@ from mx_dialect.runtime.shape_checks import insert_checks
 from mx_dialect.transforms.mx_assert_to_status import ASSERTS, STATUS_ARGUMENT
 from mx_dialect.transforms.mx_parallel_calls import RUNTIME
 
+_CHECK = "mx-check-lowered"
 _ASSERTS_TO_STATUS = "mx-assert-to-status"
 _WRITABLE = "bufferization.writable"
 
@@ -111,7 +112,7 @@ def build(request: Request) -> Built:
     insert_machine_checks(module)
     _run(module, (_ASSERTS_TO_STATUS,))
     takes_status = _takes_status(_function(module, symbol))
-    _run(module, rest[position + 1 :])
+    _run(module, rest[position + 1 : rest.index(_CHECK)])
     _verify(module)
     interface = Interface(signature, checks, aliases, _asserts(module), takes_status)
     engine = _engine(module, name, request.opt_level)
@@ -135,7 +136,7 @@ def _run(module: Any, stages: Sequence[str]) -> None:
 
 def _verify(module: Any) -> None:
     """Verify a module on its way into machine code."""
-    driver.run_pipeline(module, "mx-check-lowered")
+    driver.run_pipeline(module, _CHECK)
 
 
 def _functions(module: Any) -> dict[str, Any]:

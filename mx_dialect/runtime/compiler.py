@@ -75,7 +75,7 @@ def compile(
         MxError: the program does not parse, there is no such function or its type cannot cross into Python, or the
             pipeline fails.
     """
-    if pipeline not in _compiling_pipelines():
+    if not _can_compile(pipeline):
         hint = passes.nearest(pipeline, _compiling_pipelines())
         known = ", ".join(_compiling_pipelines())
         raise MxError(f"'{pipeline}' is no pipeline that ends in machine code (one of {known}){hint}")
@@ -88,7 +88,12 @@ def compile(
 
 def _compiling_pipelines() -> list[str]:
     """Return the names of the pipelines that `build` knows how to take apart."""
-    return [n for n in pipelines.names() if pipelines.PIPELINES[n].stages[-len(TAIL) :] == TAIL]
+    return [name for name in pipelines.names() if _can_compile(name)]
+
+
+def _can_compile(pipeline: str) -> bool:
+    found = pipelines.get(pipeline)
+    return found is not None and found.stages[-len(TAIL) :] == TAIL
 
 
 def _source(module_or_text: Any) -> str | bytes:

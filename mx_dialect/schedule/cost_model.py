@@ -9,6 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mx_dialect.schedule.amx import GRANULE as AMX_GRANULE
+from mx_dialect.schedule.amx import AmxPlan
+from mx_dialect.schedule.amx_packing import parts_of
+from mx_dialect.schedule.amx_words import EXACT
 from mx_dialect.schedule.columns import ColumnsPlan
 from mx_dialect.schedule.contraction import DYNAMIC, Contraction, reads_along
 from mx_dialect.schedule.dots import DotsPlan, sides
@@ -22,6 +26,9 @@ from mx_dialect.schedule.rows_nibbles import nibble_reader
 from mx_dialect.schedule.schedules import SCHEDULES, Plan
 
 _VNNI = frozenset({"avx512_vnni", "avx512vbmi"})
+_AMX = frozenset({"amx_tile", "amx_bf16", "avx512bw", "avx512vbmi"})
+_FEW_FOR_TILES = 4
+_SHORT = 128
 _FEW_DOTS = 6
 _ROWS_AHEAD = 24
 
@@ -46,6 +53,7 @@ class Problem:
     rhs_along_n: bool
     table: Mapping[str, bool]
     nibbles: Mapping[str, bool]
+    exact: Mapping[str, bool]
     integers: bool
 
     @classmethod
@@ -61,6 +69,7 @@ class Problem:
             reads_along(c.rhs, c.n),
             {"lhs": table_reader(c, c.lhs) is not None, "rhs": table_reader(c, c.rhs) is not None},
             {"lhs": nibble_reader(c, c.lhs) is not None, "rhs": nibble_reader(c, c.rhs) is not None},
+            {"lhs": parts_of(c, c.lhs) == EXACT, "rhs": parts_of(c, c.rhs) == EXACT},
             not isinstance(sides(c), str),
         )
 
@@ -114,9 +123,9 @@ def _multiple(size: int, block: int) -> int:
 def _panel_plan(problem: Problem, host: Host) -> Plan:
     vectors = 1 if 0 < problem.n <= host.lanes else 2
     columns = host.lanes * vectors
-    # A strip of the right panel takes half of the first cache, next to tiles of the left one; the right panel half of
-    # the second, the left one a few hundredths.
-    block_k = _multiple(host.l1_bytes // 2 // (4 * host.lanes * 2), problem.block)
+    # A strip of the right panel takes two thirds of the first cache, next to a tile of the left one; the right panel
+    # half of the second.
+    block_k = _multiple(host.l1_bytes * 2 // 3 // (4 * host.lanes * 2), problem.block)
     right = host.l2_bytes // 2 // 4
     if 0 < problem.n <= SKINNY:
         # All columns for long rows of the left side, which is read once, in few streams: as few as are prefetched.
@@ -125,8 +134,8 @@ def _panel_plan(problem: Problem, host: Host) -> Plan:
     # The register tile: sums, vectors of the right side, a broadcast element of the left one.
     rows = (host.registers - vectors - 2) // vectors
     block_n = max(right // block_k // columns, 1) * columns
-    block_m = max(host.l2_bytes // 32 // (4 * block_k) // rows, 1) * rows
-    return PanelPlan(host.lanes, rows, vectors, 2, block_m, block_n, block_k)
+    # Rows of the result may be a page apart each: two tiles of them are soon seen again, in the next columns.
+    return PanelPlan(host.lanes, rows, vectors, 2, 2 * rows, block_n, block_k)
 
 
 def _dots_plan(problem: Problem, host: Host) -> Plan:
@@ -143,7 +152,48 @@ def _dots_plan(problem: Problem, host: Host) -> Plan:
     return DotsPlan(rows, vectors, 64, block_n, block_k)
 
 
+def _amx_plan(long: str) -> Callable[[Problem, Host], Plan]:
+    def plan(problem: Problem, host: Host) -> Plan:
+        short = problem.n if long == "lhs" else problem.m
+        if 0 < short <= AMX_GRANULE:
+            # Tiles are summed while rows are packed: most of the work is packing, and k need not be cut.
+            return AmxPlan(long, AMX_GRANULE, AMX_GRANULE, _multiple(host.l2_bytes // 512, problem.block))
+        # The short side's panel, of six bytes an entry, takes less than half of the second cache; a short one is in it
+        # with long rows.
+        block_k = 1024 if 0 < short <= _SHORT else 512
+        block_short = _multiple(host.l2_bytes * 3 // 8 // (6 * block_k), AMX_GRANULE)
+        return AmxPlan(long, AMX_GRANULE, block_short, _multiple(block_k, problem.block))
+
+    return plan
+
+
+def _amx_applies(long: str) -> Callable[[Problem], bool]:
+    """Tell whether a side is exact and has tiles' worth of rows, and the other more than few."""
+
+    def applies(p: Problem) -> bool:
+        rows, others = (p.m, p.n) if long == "lhs" else (p.n, p.m)
+        along_k = p.lhs_along_k if long == "lhs" else p.rhs_along_k
+        many = (rows == DYNAMIC or rows >= AMX_GRANULE) and (others == DYNAMIC or others > _FEW_FOR_TILES)
+        return p.exact[long] and along_k and not p.integers and many
+
+    return applies
+
+
 RULES = (
+    Rule(
+        "amx",
+        _amx_applies("lhs"),
+        _amx_plan("lhs"),
+        "the left side's values are bf16, whose products with bf16 are many times as fast as f32's",
+        _AMX,
+    ),
+    Rule(
+        "amx",
+        _amx_applies("rhs"),
+        _amx_plan("rhs"),
+        "the right side's values are bf16, whose products with bf16 are many times as fast as f32's",
+        _AMX,
+    ),
     Rule(
         "dot_rows",
         lambda p: p.integers and 0 <= p.n <= _FEW_DOTS and p.lhs_along_k,
@@ -208,6 +258,19 @@ def choose(contraction: Contraction, host: Host, kind: str | None = None) -> Cho
             return Choice(plan, rule.reason)
         refusals.append(f"{rule.kind}: {refusal}")
     return "; ".join(refusals) or "neither side's rows lie along the loops that vectors run along"
+
+
+def few_rows(contraction: Contraction, plan: Plan, host: Host) -> int:
+    """Return up to how many rows a contraction has another kind of schedule than a plan's, FEW at most.
+
+    It is asked where the number of rows is not known before the kernel runs.
+    """
+    for rows in range(FEW, 0, -1):
+        extents = [rows if loop == contraction.m else size for loop, size in enumerate(contraction.extents)]
+        choice = choose(dataclasses.replace(contraction, extents=tuple(extents)), host)
+        if not isinstance(choice, str) and not isinstance(choice.plan, type(plan)):
+            return rows
+    return 0
 
 
 def override(plan: Plan, sizes: Mapping[str, Any]) -> Plan:

@@ -27,6 +27,9 @@ def is_open(found: Contraction, span: Span | None) -> bool:
 
 def emit_by_rows(found: Contraction, few: int, emit: Emit, span: Span | None) -> None:
     """Replace a contraction by a choice among copies for 1 to `few` rows, and one for more; `emit` replaces each."""
+    if not few:
+        emit(found, span)
+        return
     op = found.op
     copies: list[Any] = []
     with op.location, ir.InsertionPoint(op):

@@ -1,14 +1,20 @@
 """What a schedule needs to know of the machine that a program is compiled for: this one, unless told otherwise."""
 
+import ctypes
 import functools
 import glob
 import os
+import platform
 import re
 from dataclasses import dataclass
 
 # Sizes to assume of a machine that does not tell: those of small cores.
 _L1_BYTES = 32 << 10
 _L2_BYTES = 512 << 10
+
+_TILES = frozenset({"amx_tile", "amx_bf16", "amx_int8"})
+# Of Linux on x86-64: the number of arch_prctl, its ARCH_REQ_XCOMP_PERM, and the state that tile registers are.
+_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,16 @@ def _features() -> frozenset[str]:
             match = re.search(r"^(?:flags|Features)\s*:(.*)$", file.read(), re.MULTILINE)
     except OSError:
         return frozenset()
-    return frozenset(match[1].split()) if match else frozenset()
+    found = frozenset(match[1].split()) if match else frozenset[str]()
+    return found if _may_use_tiles(found) else found - _TILES
+
+
+def _may_use_tiles(features: frozenset[str]) -> bool:
+    """Ask Linux to let this process and its threads use tile registers, which it must before the first use."""
+    if not features & _TILES or platform.machine() != "x86_64":
+        return False
+    system_call = getattr(ctypes.CDLL(None), "syscall", None)
+    return system_call is not None and system_call(_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA) == 0
 
 
 def _cache_bytes(level: int) -> int | None:

@@ -108,6 +108,12 @@ class _Panel:
         self.left = LeftPacker(contraction, plan.lanes)
         self.right = RightPacker(contraction, plan.lanes, plan.columns, self.n)
 
+    def scratch_panels(self, block_m: int, block_n: int, block_k: int) -> tuple[Any, Any]:
+        """Allocate panels of both sides for blocks of these sizes."""
+        right_panel = scratch([block_n // self.plan.columns, block_k, self.plan.columns])
+        # Rows a power of two apart would share few sets of the first cache.
+        return scratch([block_m, block_k + self.plan.lanes]), right_panel
+
     def emit(self) -> None:
         if 0 in (self.k, self.m, self.n):
             return
@@ -116,9 +122,7 @@ class _Panel:
         block_n = _at_most(
             plan.block_n, -(-self.n // plan.columns) * plan.columns if isinstance(self.n, int) else self.n
         )
-        right_panel = scratch([block_n // plan.columns, block_k, plan.columns])
-        # Rows a power of two apart would share few sets of the first cache.
-        left_panel = scratch([block_m, block_k + plan.lanes])
+        left_panel, right_panel = self.scratch_panels(block_m, block_n, block_k)
 
         def matrix(batch: list[Any]) -> None:
             def columns(n0: Any) -> list[Any]:
@@ -143,6 +147,21 @@ class _Panel:
         for_each_batch(self.c, matrix)
         release(right_panel)
         release(left_panel)
+
+
+def emit_part(contraction: Contraction, plan: PanelPlan, left: Part, right: Part) -> None:
+    """Add the product of parts of both sides to the result, by panels that hold all of them.
+
+    The parts begin at multiples of the plan's rows and columns, and end there or where the sides end. The plan's block
+    sizes are what the parts have at most.
+    """
+    panel = _Panel(contraction, plan, None)
+    left_panel, right_panel = panel.scratch_panels(plan.block_m, plan.block_n, plan.block_k)
+    panel.right.pack(right, right_panel)
+    panel.left.pack(left, left_panel)
+    _Tiles(panel, left, right, left_panel, right_panel).emit()
+    release(right_panel)
+    release(left_panel)
 
 
 def _at_most(size: int, extent_: Size) -> int:

@@ -82,16 +82,19 @@ class TableDecoder:
 
     def vectors(self, codes: Any) -> list[Any]:
         """Return the four f32 vectors of a vector of 64 i8 codes."""
-        low, high = _lookup(codes, self._low), _lookup(codes, self._high)
-        if self._signed:
-            high = arith.ori(high, arith.andi(codes, self._sign))
         found: list[Any] = []
-        for half in (0, 1):
-            words = vector.shuffle(low, high, ir.DenseI64ArrayAttr.get(_interleaved(half)))
+        for words in self.words(codes):
             pairs = vector.bitcast(self._i32, words)
             halves = (arith.shli(pairs, self._sixteen), arith.andi(pairs, self._upper))
             found += [arith.bitcast(ir.VectorType.get([LANES], f32()), bits) for bits in halves]
         return found
+
+    def words(self, codes: Any) -> list[Any]:
+        """Return the bytes of two vectors of 32 bf16; two neighbours follow ORDER at the same place and 16 on."""
+        low, high = _lookup(codes, self._low), _lookup(codes, self._high)
+        if self._signed:
+            high = arith.ori(high, arith.andi(codes, self._sign))
+        return [vector.shuffle(low, high, ir.DenseI64ArrayAttr.get(_interleaved(half))) for half in (0, 1)]
 
 
 def _lookup(codes: Any, tables: Sequence[Any]) -> Any:

@@ -130,7 +130,7 @@ def _emit_one(found: Contraction, kind: str, plan: Plan, host: Host, span: Span 
         chosen = plan if choice is None or isinstance(choice, str) else choice.plan
         SCHEDULES[schedules.kind_of(chosen)].emit(copy, chosen, span)
 
-    few_rows.emit_by_rows(found, cost_model.FEW, emit, span)
+    few_rows.emit_by_rows(found, cost_model.few_rows(found, plan, host), emit, span)
 
 
 def _emit(root: Any, options: Options) -> None:

@@ -219,7 +219,7 @@ def test_no_access_outside_of_the_arrays() -> None:
     """Arrays lie against pages that nothing may touch; one access beyond them ends the process."""
     cases = [
         (m, n, k, form, fmt)
-        for m, n, k in ((3, 1, 96), (1, 5, 32), (13, 37, 96), (9, 70, 32))
+        for m, n, k in ((3, 1, 96), (1, 5, 32), (13, 37, 96), (9, 70, 32), (45, 48, 128))
         for form, fmt in (("A", "f8E4M3FN"), ("B", "f4E2M1FN"), ("ABT", "f8E5M2"))
     ]
     code = GUARDED.format(path=__file__.rpartition("/")[0], cases=cases)

@@ -90,6 +90,40 @@ def test_an_expectation_may_be_met_more_than_once() -> None:
     assert len(problems(twice, reported(2))) == 1
 
 
+@pytest.mark.parametrize(
+    ("count", "accepted"),
+    [
+        ("1", {1}),
+        ("2", {2}),
+        ("2+", {2, 3, 4}),
+        ("1-3", {1, 2, 3}),
+        ("0", {0}),
+        ("+", {1, 2, 3, 4}),
+        ("*", set(range(5))),
+    ],
+)
+def test_counts(count: str, accepted: set[int]) -> None:
+    for source in (
+        f"op // expected-error {count} {{{{wrong}}}}",
+        f"op // expected-error {count}{{{{wrong}}}}",
+        f"op\n// expected-error-re @above {count} {{{{wr{{{{o}}}}ng}}}}",
+    ):
+        assert {n for n in range(5) if problems(source, *[reported(1)] * n) == []} == accepted
+
+
+def test_wrong_counts_are_said() -> None:
+    assert problems("op // expected-error 3 {{wrong}}", reported(1)) == [
+        f'{FILE}:1:7: error: expected error "wrong" was produced 1 times, not 3'
+    ]
+    assert problems("op // expected-error 1 {{wrong}}", reported(1), reported(1)) == [
+        f"{FILE}:1:1: error: unexpected error: it is wrong"
+    ]
+    # Expectations with counts are met in the order in which they are written.
+    both = "// expected-error @+1 1 {{wrong}}\nop // expected-error 2 {{is}}"
+    assert problems(both, *[reported(2)] * 3) == []
+    assert len(problems(both, *[reported(2)] * 4)) == 1
+
+
 def test_two_comments_in_one_line_are_one() -> None:
     """Upstream reads one comment a line, to its last braces."""
     assert len(problems("op // expected-error {{a}} expected-error {{b}}", reported(1, "a"), reported(1, "b"))) == 3
@@ -118,6 +152,9 @@ def test_a_diagnostic_elsewhere_meets_nothing() -> None:
         "// expected-errors {{plural}}",
         "// expected-error @next {{designator}}",
         "// expected-error @+one {{number}}",
+        "// expected-error 3-1 {{range}}",
+        "// expected-error ++ {{count}}",
+        "// expected-error 99999999999 {{count}}",
         "// expected-error @ + 1 {{blanks}}",
     ],
 )

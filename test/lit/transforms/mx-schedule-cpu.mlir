@@ -1,4 +1,5 @@
 // RUN: mx-opt %s --mx-schedule-cpu=vector-bits=512 --split-input-file | filecheck %s
+// RUN: mx-opt %s --mx-schedule-cpu="vector-bits=512 schedule=panel" --split-input-file | filecheck %s --check-prefix=WIDE
 // RUN: mx-opt %s --mx-schedule-cpu="vector-bits=256 schedule=panel" --split-input-file | filecheck %s --check-prefix=NARROW
 // RUN: mx-opt %s --mx-schedule-cpu=schedule=none --split-input-file | filecheck %s --check-prefix=NONE
 
@@ -6,11 +7,13 @@
 // NONE-NOT: mx.schedule
 // NONE-LABEL: func.func @few_columns
 
-// Many rows and columns: panels.
+// Many rows and columns: panels, in f32 or for a matrix unit where there is one.
 
 // CHECK-LABEL: func.func @many
 // CHECK: linalg.generic
-// CHECK-SAME: mx.schedule = {{{.*}}kind = "panel", lanes = 16
+// CHECK-SAME: mx.schedule = {{{.*}}kind = "{{panel|amx}}"
+// WIDE-LABEL: func.func @many
+// WIDE: mx.schedule = {{{.*}}kind = "panel", lanes = 16
 // NARROW-LABEL: func.func @many
 // NARROW: mx.schedule = {{{.*}}kind = "panel", lanes = 8
 #a = affine_map<(m, n, k) -> (m, k)>

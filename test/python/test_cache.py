@@ -138,6 +138,31 @@ class TestEntries:
         file.chmod(0o600)
         assert cache.load(KEY) is not None
 
+    @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away")
+    def test_a_file_of_another_user_is_not_read(self, folder: Path) -> None:
+        cache.save(KEY, 1, b"code")
+        (file,) = files(folder)
+        os.chown(file, os.geteuid() + 1, -1)
+        assert cache.load(KEY) is None
+        os.chown(file, os.geteuid(), -1)
+        assert cache.load(KEY) is not None
+
+    def test_a_file_beyond_the_limit_is_not_read(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        cache.save(KEY, 1, b"x" * 1000)
+        assert cache.load(KEY) is not None
+        monkeypatch.setattr(cache, "LIMIT_BYTES", 1000)
+        assert cache.load(KEY) is None
+
+    def test_entries_that_changed_places_are_not_read(self, folder: Path) -> None:
+        cache.save("a", 1, b"one")
+        cache.save("b", 2, b"two")
+        first, second = files(folder)
+        contents = first.read_bytes(), second.read_bytes()
+        first.write_bytes(contents[1])
+        second.write_bytes(contents[0])
+        assert cache.load("a") is None
+        assert cache.load("b") is None
+
     def test_the_least_recently_used_go_first(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for number, key in enumerate("abc"):
             cache.save(key, None, b"x" * 1000)

@@ -2,6 +2,8 @@
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 import weakref
 from pathlib import Path
@@ -265,3 +267,79 @@ def test_array_api_results_own_their_memory():
     mx_dialect.quantize(2 * x)
     assert mantissa.dtype == ml_dtypes.float8_e4m3fn
     assert mantissa.tobytes() == expected
+
+
+# Each in a process of its own: what goes wrong here ends the process.
+OUTLIVE = {
+    "a module outlives its context": """
+context = mx_dialect.load()
+module = mx_dialect.parse(TEXT, context=context)
+del context
+gc.collect()
+mx_dialect.run_pipeline(module, "mx-to-linalg,canonicalize")
+assert "@f" in mx_dialect.to_asm(module)
+""",
+    "a kernel outlives module and context": """
+module = mx_dialect.parse(TEXT)
+kernel = mx_dialect.compile(module)
+del module
+gc.collect()
+assert kernel(np.ones(4, np.float32)).tolist() == [2, 2, 2, 2]
+""",
+    "results outlive the kernel": """
+from mx_dialect.runtime import compiler
+kernel = mx_dialect.compile(TEXT)
+result = kernel(np.ones(4, np.float32))
+del kernel
+compiler._cache._kernels.clear()
+gc.collect()
+assert result.tolist() == [2, 2, 2, 2]
+""",
+    "a manager outlives module and the pass that it was given": """
+from mx_dialect._mlir import passmanager
+module = mx_dialect.parse(TEXT)
+manager = passmanager.PassManager("builtin.module", module.context)
+manager.add(mx_dialect.pass_("mx-to-linalg"))
+manager.run(module.operation)
+del module
+gc.collect()
+other = mx_dialect.parse(TEXT, context=mx_dialect.load())
+del manager
+gc.collect()
+assert other.operation.verify()
+""",
+}
+
+
+@pytest.mark.parametrize("case", OUTLIVE)
+def test_nothing_crashes_when_its_maker_goes(case):
+    text = "func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> { %0 = arith.addf %x, %x : tensor<4xf32> return %0 : tensor<4xf32> }"
+    code = f"import gc\nimport numpy as np\nimport mx_dialect\nTEXT = {text!r}\n{OUTLIVE[case]}"
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+@needs_proc
+def test_kernels_that_are_dropped_are_freed():
+    """Kept, a kernel is about 0.8 MiB of machine code, context and tables."""
+
+    def cycle(number):
+        text = f"""
+        func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {{
+          %c = arith.constant dense<{number}.5> : tensor<4xf32>
+          %0 = arith.addf %x, %c : tensor<4xf32>
+          return %0 : tensor<4xf32>
+        }}"""
+        kernel = mx_dialect.compile(text, pipeline=ONE_AT_A_TIME, cache=False)
+        assert kernel(np.zeros(4, np.float32))[0] == number + 0.5
+        compiler._cache._kernels.clear()
+
+    for number in range(20):
+        cycle(number)
+    gc.collect()
+    before = resident()
+    for number in range(20, 80):
+        cycle(number)
+    gc.collect()
+    assert resident() - before < 60 * 0.3 * 2**20

@@ -9,6 +9,7 @@ as fast as the bindings do.
 """
 
 import importlib
+import importlib.util
 import os
 import sys
 from types import ModuleType
@@ -27,6 +28,8 @@ _REQUIRED = {
     "rewrite": "LLVM 21",
     "dialects.ext": "LLVM 23",
 }
+
+_LOADED_LATER = ("execution_engine",)
 
 # Names that other modules may import from here, and the host module behind each.
 _LAZY = {
@@ -59,9 +62,13 @@ def _missing(package: str) -> str | None:
     """Say what `package` lacks, or return None when it has everything."""
     for module, since in _REQUIRED.items():
         name = f"{package}.{module}"
-        # find_spec would import the parents anyway and cannot see a broken extension module.
+        # find_spec would import the parents anyway and cannot see a broken extension module. But it does where loading
+        # takes time that only those who compile should spend.
         try:
-            importlib.import_module(name)
+            if module not in _LOADED_LATER:
+                importlib.import_module(name)
+            elif importlib.util.find_spec(name) is None:
+                return f"has no module '{name}' (needs {since})"
         except ModuleNotFoundError as error:
             if error.name == package:
                 return "is not installed"

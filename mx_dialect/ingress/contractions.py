@@ -12,15 +12,26 @@ _NAMED = ("linalg.matmul", "linalg.batch_matmul")
 class Contraction:
     """A product of two operands, in loops. `dims` has, for lhs, rhs and output, the loop of each axis; `k` is summed.
 
-    `lhs` is the operand with the rows of the output: its second-to-last axis.
+    `lhs` is the operand with the rows of the output, its second-to-last axis; `lhs_at` is its number. Operands are what
+    they are now: they change when a product before this one is rewritten.
     """
 
     op: Any
-    lhs: Any
-    rhs: Any
-    acc: Any
+    lhs_at: int
     dims: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
     k: int
+
+    @property
+    def lhs(self) -> Any:
+        return self.op.operands[self.lhs_at]
+
+    @property
+    def rhs(self) -> Any:
+        return self.op.operands[1 - self.lhs_at]
+
+    @property
+    def acc(self) -> Any:
+        return self.op.operands[2]
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -39,11 +50,11 @@ def contraction(op: Any) -> Contraction | None:
     if len(out) < 2 or len(summed) != 1 or not summed <= set(first) & set(second):
         return None
     rows, columns = out[-2:]
-    lhs, rhs = (0, 1) if rows in first else (1, 0)
-    a, b = (first, second)[lhs], (first, second)[rhs]
+    lhs_at = 0 if rows in first else 1
+    a, b = (second, first) if lhs_at else (first, second)
     if not (rows in a and rows not in b and columns in b and columns not in a) or not set(out) <= set(a) | set(b):
         return None
-    return Contraction(op, op.operands[lhs], op.operands[rhs], op.operands[2], (a, b, out), summed.pop())
+    return Contraction(op, lhs_at, (a, b, out), summed.pop())
 
 
 def _dims(map_: Any) -> tuple[int, ...] | None:

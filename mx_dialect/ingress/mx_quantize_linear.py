@@ -14,7 +14,7 @@ becomes, with format=f4E2M1FN,
 
 Weights are what `constant_weights` finds, on either side of linalg.matmul, linalg.batch_matmul or a linalg.generic that
 says the same; they are stored with K last. A weight that several products use is quantized once. Remarks tell what
-became of each, and why a product with a constant weight was left as it is.
+became of each, and why a product with a constant weight was left as it is, unless an option asked for that.
 
 `exclude` takes patterns of `fnmatch`, separated by commas: a weight stays if one matches, with case, the name of its
 resource, the symbol of its global, or a name in the location of the constant or load.

@@ -28,6 +28,7 @@ def test_ir_needs_no_runtime() -> None:
     assert not {name.split(".")[0] for name in names} & HEAVY
     assert not [name for name in names if name.startswith(("mx_dialect.runtime", "mx_dialect.schedule"))]
     assert "mx_dialect.ops" in names
+    assert not [name for name in names if name.endswith(".execution_engine")]
 
 
 def test_version_needs_no_dialect() -> None:

@@ -1,0 +1,175 @@
+"""mx-quantize-linear: the numbers of rewritten products, what is shared, what is said, and hostile modules."""
+
+import re
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import mx_dialect
+from mx_dialect import driver, reference
+from mx_dialect.ingress.linear import in_new_context, quantize_linear
+
+FORMATS = ["f8E4M3FN", "f8E5M2", "f6E3M2FN", "f6E2M3FN", "f4E2M1FN", "i8"]
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def dense(x, element="f32"):
+    """Return an array as MLIR's hexadecimal text."""
+    dtype = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}[element]
+    shape = "x".join(map(str, x.shape))
+    return f'dense<"0x{x.astype(dtype).tobytes().hex()}"> : tensor<{shape}x{element}>'
+
+
+def product(w, on_the_left, element="f32", rows=3):
+    """Return a module that multiplies x by a weight [N, K] seen as [K, N], or w [M, K] by x [K, rows]."""
+    n, k = w.shape
+    weight = f"tensor<{n}x{k}x{element}>"
+    if on_the_left:
+        x, y = f"tensor<{k}x{rows}xf32>", f"tensor<{n}x{rows}xf32>"
+        body, operands = "", f"%w, %x : {weight}, {x}"
+    else:
+        x, y, t = f"tensor<{rows}x{k}xf32>", f"tensor<{rows}x{n}xf32>", f"tensor<{k}x{n}x{element}>"
+        body = f"""%e = tensor.empty() : {t}
+          %t = linalg.transpose ins(%w : {weight}) outs(%e : {t}) permutation = [1, 0]"""
+        operands = f"%x, %t : {x}, {t}"
+    return f"""func.func @f(%x: {x}, %acc: {y}) -> {y} {{
+      %w = arith.constant {dense(w, element)}
+      {body}
+      %y = linalg.matmul ins({operands}) outs(%acc : {y}) -> {y}
+      return %y : {y}
+    }}"""
+
+
+def expected(w, x, on_the_left, fmt, block_size=32):
+    """Return the product in double precision, with the weight quantized by the reference."""
+    values = reference.dequantize(reference.quantize(w, fmt, block_size, -1, "floor")).astype(np.float64)
+    return values @ x if on_the_left else x @ values.T
+
+
+@pytest.mark.parametrize("on_the_left", [False, True])
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_products_are_those_of_quantized_weights(rng, fmt, on_the_left):
+    w = rng.standard_normal((5, 64), dtype=np.float32)
+    x = rng.standard_normal((64, 3) if on_the_left else (3, 64), dtype=np.float32)
+    module = mx_dialect.parse(product(w, on_the_left))
+    (row,) = quantize_linear(module, fmt)
+    assert "mx.block_matmul" in mx_dialect.to_asm(module)
+    assert "linalg.matmul" not in mx_dialect.to_asm(module)
+    out = mx_dialect.compile(module)(x, np.zeros((5, 3) if on_the_left else (3, 5), np.float32))
+    np.testing.assert_allclose(out, expected(w, x, on_the_left, fmt), rtol=1e-5, atol=1e-4)
+    values = reference.dequantize(reference.quantize(w, fmt, 32, -1, "floor")).astype(np.float64)
+    signal, noise = np.sum(np.square(w, dtype=np.float64)), np.sum(np.square(w - values))
+    assert row.sqnr_db == pytest.approx(10 * np.log10(signal / noise), abs=1e-6)
+
+
+@settings(deadline=None, max_examples=15)
+@given(n=st.integers(1, 70), k=st.integers(1, 70), left=st.booleans(), element=st.sampled_from(["f32", "f16", "bf16"]))
+def test_whole_blocks_are_quantized_and_others_stay(n, k, left, element):
+    w = np.random.default_rng(n * 71 + k).standard_normal((n, k)).astype(np.float32)
+    module = mx_dialect.parse(product(w, left, element))
+    rows = quantize_linear(module, "f4E2M1FN", block_size=8)
+    assert len(rows) == (k % 8 == 0)
+    assert ("mx.block_matmul" in mx_dialect.to_asm(module)) == bool(rows)
+    module.operation.verify()
+
+
+@pytest.mark.parametrize("element", ["f16", "bf16"])
+def test_small_constants_of_half_precision_are_read_exactly(element):
+    dtype = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}[element]
+    codes = np.arange(1 << 16, dtype=np.uint16)
+    codes = codes[np.isfinite(codes.view(dtype).astype(np.float32))][::37]
+    for start in range(0, len(codes) - 64, 64):
+        w = codes[start : start + 64].view(dtype).astype(np.float32).reshape(2, 32)
+        module = mx_dialect.parse(product(w, True, element))
+        (row,) = quantize_linear(module)
+        values = reference.dequantize(reference.quantize(w, "f8E4M3FN", 32, -1, "floor")).astype(np.float64)
+        noise = np.sum(np.square(w - values))
+        wanted = 10 * np.log10(np.sum(np.square(w, dtype=np.float64)) / noise) if noise else np.inf
+        assert row.sqnr_db == pytest.approx(wanted, abs=1e-6)
+
+
+def test_nan_and_infinity_spoil_their_blocks_only(rng):
+    w = rng.standard_normal((4, 64), dtype=np.float32)
+    w[1, 3], w[2, 40] = np.nan, np.inf
+    module = mx_dialect.parse(product(w, False))
+    (row,) = quantize_linear(module)
+    out = mx_dialect.compile(module)(np.ones((3, 64), np.float32), np.zeros((3, 4), np.float32))
+    assert row.non_finite == 2
+    assert np.isfinite(row.sqnr_db)
+    assert np.array_equal(np.isnan(out), np.broadcast_to([False, True, True, False], (3, 4)))
+
+
+def test_layers_that_feed_each_other_in_two_functions(rng):
+    w = rng.standard_normal((32, 32), dtype=np.float32)
+    t = "tensor<32x32xf32>"
+    body = f"""(%x: {t}, %acc: {t}) -> {t} {{
+      %w = arith.constant {dense(w)}
+      %0 = linalg.matmul ins(%x, %w : {t}, {t}) outs(%acc : {t}) -> {t}
+      %1 = linalg.matmul ins(%0, %w : {t}, {t}) outs(%0 : {t}) -> {t}
+      return %1 : {t}
+    }}"""
+    module = mx_dialect.parse(f"func.func @f{body}\nmodule @inner {{ func.func @f{body} }}")
+    rows = quantize_linear(module)
+    text = mx_dialect.to_asm(module)
+    assert len(rows) == 1
+    assert text.count("mx.compose") == 2
+    assert text.count("mx.block_matmul") == 4
+    module.operation.verify()
+    in_new_context(module).operation.verify()
+
+
+def test_globals_of_one_name_in_two_modules_are_different():
+    t = "tensor<2x32xf32>"
+    inner = """module {{
+      ml_program.global private @"a b"(dense<{value}> : tensor<2x32xf32>) : tensor<2x32xf32>
+      func.func @f(%x: tensor<32x2xf32>, %acc: tensor<2x2xf32>) -> tensor<2x2xf32> {{
+        %w = ml_program.global_load_const @"a b" : tensor<2x32xf32>
+        %y = linalg.matmul ins(%w, %x : tensor<2x32xf32>, tensor<32x2xf32>) outs(%acc : tensor<2x2xf32>) -> tensor<2x2xf32>
+        return %y : tensor<2x2xf32>
+      }}
+    }}"""
+    module = mx_dialect.parse(inner.format(value="1.0") + inner.format(value="2.0"))
+    rows = quantize_linear(module)
+    text = mx_dialect.to_asm(module)
+    assert [row.name for row in rows] == ["a b", "a b"]
+    assert "ml_program" not in text
+    assert t not in text
+    assert re.findall(r"dense<(\S+)> : tensor<2x1xf8E8M0FNU>", text) == ["3.906250e-03", "7.812500e-03"]
+
+
+def test_remarks_arrive_although_a_kernel_is_compiled_inside(rng):
+    w = rng.standard_normal((512, 512), dtype=np.float32)
+    module, seen = mx_dialect.parse(product(w, False)), []
+    driver.run_pipeline(module, "mx-quantize-linear", driver.Settings(on_diagnostic=seen.append))
+    assert [d.severity for d in seen] == ["remark"]
+    assert "512x512 to f8E4M3FN" in seen[0].message
+    x = rng.standard_normal((3, 512), dtype=np.float32)
+    out = mx_dialect.compile(module)(x, np.zeros((3, 512), np.float32))
+    np.testing.assert_allclose(out, expected(w, x, False, "f8E4M3FN"), rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("format=f4", "option 'format' of pass 'mx-quantize-linear' is one of"),
+        ("block-size=24", "is a power of two from 8 on, not '24'"),
+        ("rounding=up", "option 'rounding' of pass"),
+        ("min-elements=few", "takes an integer, not 'few'"),
+    ],
+)
+def test_options_that_are_refused(options, message):
+    module = mx_dialect.parse("")
+    with pytest.raises(mx_dialect.MxError, match=re.escape(message)):
+        mx_dialect.run_pipeline(module, f"mx-quantize-linear{{{options}}}")
+
+
+def test_one_pattern_may_be_given_without_a_list():
+    module = mx_dialect.parse(product(np.ones((2, 32), np.float32), True).replace("xf32>\n", 'xf32> loc("a.b")\n', 1))
+    assert quantize_linear(module, exclude="a.*") == []

@@ -21,7 +21,7 @@ _DEBUG = "mlir-print-stacktrace-on-diagnostic"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these arguments (the process's own if None) and return its exit code."""
     if argv is None:
-        _own_process()
+        own_process()
     arguments = sys.argv[1:] if argv is None else list(argv)
     try:
         return _main(arguments)
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1
 
 
-def _own_process() -> None:
+def own_process() -> None:
     """Die of signals as other commands do.
 
     Python would look at an interrupt only after a pass in native code, and take the end of a reader (`mx-opt | head`)

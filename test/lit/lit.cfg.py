@@ -38,6 +38,7 @@ for variable in ("MX_MLIR_PACKAGE",):
 
 config.substitutions += [
     (r"(?<![\w/-])mx-opt(?![\w.-])", f"'{PYTHON}' '{ROOT / 'tools' / 'mx-opt.py'}'"),
+    (r"(?<![\w/-])mx-run(?![\w.-])", f"'{PYTHON}' '{ROOT / 'tools' / 'mx-run.py'}'"),
     (r"(?<![\w/-])(filecheck|FileCheck)(?![\w.-])", f"'{filecheck()}'"),
     (r"%PYTHON", f"'{PYTHON}'"),
 ]

@@ -13,6 +13,7 @@ is, errors included: MLIR reports those, at positions that `Translation.position
 from bisect import bisect_left
 
 from mx_dialect.asm import operand_groups, operands, tile_body, type_body
+from mx_dialect.asm.aliases import hidden_excess
 from mx_dialect.asm.dictionary import RESULT_SEGMENT_SIZES, spelled_array
 from mx_dialect.asm.lexer import (
     MAX_NESTING,
@@ -58,12 +59,16 @@ def to_generic(text: str, source_name: str, *, stdin_name: str | None = None) ->
     `stdin_name`, if given, replaces the file name "-" in the locations that the user wrote.
 
     Raises:
-        MxError: mx syntax that cannot be read, a type that breaks its rules, or nesting deeper than MLIR can parse.
+        MxError: mx syntax that cannot be read, a type that breaks its rules, or what is too deep or too
+            large for MLIR to parse.
     """
     _check_encoding(text, source_name)
     deep = too_deep(text)
     if deep is not None:
         raise MxError.of(Source(text, source_name).diagnostic(deep, f"more than {MAX_NESTING} levels of nesting"))
+    excess = hidden_excess(text)
+    if excess is not None:
+        raise MxError.of(Source(text, source_name).diagnostic(*excess))
     if PREFIX not in text and (stdin_name is None or '"-"' not in text):
         return Translation(text)
     reader = _Reader(Source(text, source_name), stdin_name)

@@ -23,12 +23,12 @@ which --mx-parallel-calls divides among threads; as it stands, the call does all
 What fits no schedule is left as it is, for mx-vectorize or loops, and a remark says why.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from mx_dialect import diagnostics
 from mx_dialect._mlir import ir
-from mx_dialect.diagnostics import Diagnostic, MxError, at
+from mx_dialect.diagnostics import Diagnostic, MxError, at, error_at
 from mx_dialect.passes import Pass, option, register_pass
 from mx_dialect.schedule import contraction, cost_model, few_rows, packed, parts, schedules
 from mx_dialect.schedule.attribute import ATTRIBUTE, NONE
@@ -133,15 +133,38 @@ def _emit_one(found: Contraction, kind: str, plan: Plan, host: Host, span: Span 
     few_rows.emit_by_rows(found, cost_model.few_rows(found, plan, host), emit, span)
 
 
+def _asked_for(op: Any) -> Any:
+    """Return the kind and the sizes that an operation's attribute gives.
+
+    Raises:
+        MxError: at the operation, the attribute cannot be read.
+    """
+    try:
+        return schedules.read_attribute(op.attributes[ATTRIBUTE])
+    except MxError as refused:
+        raise error_at(op, f"'{op.name}' op {refused}") from None
+
+
+def _check_applies(found: Contraction, kind: str, plan: Plan) -> None:
+    """Refuse a schedule written by hand that does not fit."""
+    refusal = SCHEDULES[kind].refusal(found, plan)
+    if refusal is not None:
+        raise error_at(found.op, f"'{found.op.name}' op schedule {kind} does not apply: {refusal}")
+
+
 def _emit(root: Any, options: Options) -> None:
     host = _host(options)
     for op in operations(root, lambda o: _is_generic(o) and ATTRIBUTE in o.attributes):
-        kind, sizes = schedules.read_attribute(op.attributes[ATTRIBUTE])
+        kind, sizes = _asked_for(op)
         found = contraction.match(op)
         if kind == NONE or found is None or not contraction.is_on_buffers(found):
             continue
         schedule = SCHEDULES[kind]
+        missing = [f.name for f in fields(schedule.plan) if f.name not in sizes]
+        if missing:
+            raise error_at(op, f"'{op.name}' op schedule {kind} lacks {', '.join(missing)}; emit needs every size")
         plan = schedule.plan(**sizes)
+        _check_applies(found, kind, plan)
         if options.threads > 1 and schedule.division is not None and parts.is_worthwhile(found):
             division = schedule.division(found, plan, options.threads)
             moved, span = parts.move(found, division)

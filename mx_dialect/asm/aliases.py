@@ -19,7 +19,7 @@ MAX_EXPANSION = 2**23
 MAX_USED = 2**28
 """How many characters all uses of aliases may stand for together."""
 
-MAX_DIGITS = 4000
+MAX_DIGITS = 8000
 """MLIR takes time quadratic in the digits of a number."""
 
 _ALIAS = r"[\#!][\w$.\-]+"

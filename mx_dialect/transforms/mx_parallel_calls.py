@@ -17,6 +17,7 @@ from typing import Any
 
 from mx_dialect import passes
 from mx_dialect._mlir import ir, llvm
+from mx_dialect.diagnostics import error_at
 from mx_dialect.passes import Pass, register_pass
 from mx_dialect.schedule.parts import PARALLEL
 from mx_dialect.walk import operations
@@ -38,6 +39,12 @@ def _i64() -> Any:
     return ir.IntegerType.get_signless(64)
 
 
+def _symbol(op: Any) -> str | None:
+    """Return the name of the symbol that an operation defines, None if it defines none."""
+    attributes = op.operation.attributes
+    return ir.StringAttr(attributes["sym_name"]).value if "sym_name" in attributes else None
+
+
 def _function_type(*arguments: Any) -> Any:
     return ir.Type.parse(f"!llvm.func<void ({', '.join(str(a) for a in arguments)})>")
 
@@ -47,7 +54,26 @@ def _struct(types: list[Any]) -> Any:
     return ir.Type.parse(f"!llvm.struct<({inside})>")
 
 
+def _require_range(call: Any) -> None:
+    """Refuse a marked call that is not one of a range in whole granules.
+
+    Raises:
+        MxError: at the call.
+    """
+    rule = "'llvm.call' op with mx.parallel calls a function by name, with the two i64 of a range first, for no result"
+    operands = list(call.operands)
+    if "callee" not in call.attributes or len(call.results) or len(operands) < 2:
+        raise error_at(call, rule)
+    if any(value.type != _i64() for value in operands[:2]):
+        raise error_at(call, rule)
+    granule = call.attributes[PARALLEL]
+    if not isinstance(granule, ir.IntegerAttr) or granule.type != _i64() or granule.value < 1:
+        raise error_at(call, f"'llvm.call' op mx.parallel must be a positive i64, but is {granule}")
+
+
 def _declare_runtime(module: Any) -> None:
+    if any(_symbol(op) == SYMBOL for op in module.regions[0].blocks[0]):
+        return
     with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
         type_ = _function_type(_pointer(), _pointer(), _i64(), _i64(), _i64())
         llvm.LLVMFuncOp(SYMBOL, ir.TypeAttr.get(type_), sym_visibility=ir.StringAttr.get("private"))
@@ -109,6 +135,8 @@ def run(root: Any, options: passes.NoOptions) -> None:
         calls = operations(root, lambda op: op.name == "llvm.call" and PARALLEL in op.attributes)
         if not calls:
             return
+        for call in calls:
+            _require_range(call)
         _declare_runtime(root)
         entries: dict[str, str] = {}
         for call in calls:

@@ -184,14 +184,14 @@ RULES = (
         "amx",
         _amx_applies("lhs"),
         _amx_plan("lhs"),
-        "the left side's values are bf16, whose products with bf16 are many times as fast as f32's",
+        "the left side's values are bf16, whose products with bf16 are several times as fast as f32's",
         _AMX,
     ),
     Rule(
         "amx",
         _amx_applies("rhs"),
         _amx_plan("rhs"),
-        "the right side's values are bf16, whose products with bf16 are many times as fast as f32's",
+        "the right side's values are bf16, whose products with bf16 are several times as fast as f32's",
         _AMX,
     ),
     Rule(

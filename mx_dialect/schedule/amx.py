@@ -21,7 +21,8 @@ from typing import Any
 
 from mx_dialect._mlir import arith, ir
 from mx_dialect.schedule.amx_exponents import are_moderate
-from mx_dialect.schedule.amx_packing import STEPS, ColumnPacker, RowPacker, parts_of
+from mx_dialect.schedule.amx_packing import BY_GROUPS, BY_ROWS, GRANULE, STEPS, ColumnPacker, RowPacker, parts_of
+from mx_dialect.schedule.amx_spread import Spread
 from mx_dialect.schedule.amx_tiles import DEPTH, REGISTERS, ROWS, Tiles, tile_panel
 from mx_dialect.schedule.amx_words import EXACT, SPLIT
 from mx_dialect.schedule.buffers import depth, extent, for_each_batch, output
@@ -33,6 +34,7 @@ from mx_dialect.schedule.emitter import (
     either,
     first_lanes,
     floordiv,
+    if_true,
     index,
     load_vector,
     loop,
@@ -48,9 +50,6 @@ from mx_dialect.schedule.panel_packing import Part, transposed
 from mx_dialect.schedule.registers import LANES
 from mx_dialect.schedule.span import Division, Span, bounds
 from mx_dialect.schedule.table_decoder import GROUP
-
-GRANULE = 2 * ROWS
-"""Parts of either side begin at multiples of it, for tiles and for the panels in f32."""
 
 _BLOCKS_A_PART = 2
 _PANEL_ROWS, _PANEL_VECTORS, _PANEL_UNROLL = 8, 2, 1
@@ -155,11 +154,13 @@ class _Amx:
         """Work on a matrix in blocks; if the short side's are of the least width, sum tiles while packing rows."""
         streams = block_n == GRANULE
         block_m = GRANULE if streams else self.block_m
-        left = RowPacker(self.c, self.parts[0])
-        right = ColumnPacker(self.c, self.parts[1], self.n, left.pairing)
+        left = RowPacker(self.c, self.parts[0], block_m, self.block_k, BY_GROUPS if streams else BY_ROWS)
+        spread = Spread.of(self.n, self.parts[1]) if streams else None
+        parts = self.parts if spread is None else (self.parts[0], EXACT)
+        right = ColumnPacker(self.c, self.parts[1], self.n, left.pairing, spread)
         steps = self.block_k // DEPTH
-        left_panel = tile_panel(block_m // ROWS, STEPS if streams else steps, self.parts[0])
-        right_panel = tile_panel(block_n // ROWS, steps, self.parts[1])
+        left_panel = tile_panel(block_m // ROWS, 2 * STEPS if streams else steps, parts[0])
+        right_panel = tile_panel(block_n // ROWS, steps, parts[1])
         sums = scratch([_MOST_SUMS, ROWS, LANES])
 
         def columns(n0: Any) -> list[Any]:
@@ -171,14 +172,14 @@ class _Amx:
 
                 def rows(m0: Any) -> list[Any]:
                     long = Part(batch, m0, minimum(block_m, sub(self.rows[1], m0)), k0, short.depth)
-                    work = _Products(self, tiles, long, short, left_panel, right_panel, sums)
-                    left.range.reset()
+                    work = _Products(self, tiles, parts, spread, long, short, left_panel, right_panel, sums)
+                    left.begin(long)
                     if streams:
                         work.sum_while_packing(left)
                     else:
                         left.pack(long, left_panel)
                     add_ = work.add_all if streams else work.emit
-                    either(are_moderate(left.range, right.range), add_, work.emit_in_f32)
+                    either(self._are_moderate(left, long, right), add_, work.emit_in_f32)
                     return []
 
                 return loop(*self.rows, block_m, rows)
@@ -188,8 +189,22 @@ class _Amx:
         loop(*self.columns, block_n, columns)
         for buffer in (left_panel, right_panel, sums, right.strip):
             release(buffer)
-        left.range.release()
+        left.release()
         right.range.release()
+
+    def _are_moderate(self, left: RowPacker, long: Part, right: ColumnPacker) -> Any:
+        """Return whether tiles compute the products of what is packed."""
+
+        def yes() -> list[Any]:
+            return [arith.constant(i1, 1)]
+
+        def look_again() -> list[Any]:
+            # Blocks of zeros may have any scale.
+            left.examine(long)
+            return [are_moderate(left.range, right.range)]
+
+        i1 = ir.IntegerType.get_signless(1)
+        return either(are_moderate(left.range, right.range), yes, look_again, [i1])[0]
 
 
 _MOST_SUMS = 4
@@ -197,10 +212,12 @@ _MOST_SUMS = 4
 
 @dataclass(frozen=True)
 class _Products:
-    """The products of a part of both sides, which are packed in panels."""
+    """The products of a part of both sides, which are packed in panels, in so many parts of words each."""
 
     amx: _Amx
     tiles: Tiles
+    parts: tuple[int, int]
+    spread: Spread | None
     long: Part
     short: Part
     left_panel: Any
@@ -209,7 +226,7 @@ class _Products:
 
     def emit(self) -> list[Any]:
         """Add all tiles of the result, from panels that hold the parts."""
-        height, width = _tile_counts(*self.amx.parts)
+        height, width = _tile_counts(*self.parts)
 
         def columns(j: Any) -> list[Any]:
             def rows(i: Any) -> list[Any]:
@@ -251,6 +268,9 @@ class _Products:
             return build
 
         n = self.amx.n
+        if self.spread is not None:
+            body(self.spread.width)
+            return
         if isinstance(n, int):
             body(1 if n <= LANES else GRANULE // LANES)
             return
@@ -261,14 +281,19 @@ class _Products:
         height = GRANULE // ROWS
         self._clear()
 
-        def group(g: Any) -> list[Any]:
-            k = scaled(g, GROUP)
-            left.pack(replace(self.long, k=add(self.long.k, k), depth=GROUP), self.left_panel)
+        def multiply(g: Size) -> None:
             for step in range(STEPS):
-                self._multiply(step, (0, step), (0, add(scaled(g, STEPS), step)), height, width)
+                self._multiply(step, (0, add(_turn(g), step)), (0, add(scaled(g, STEPS), step)), height, width)
+
+        def group(g: Size) -> list[Any]:
+            # What is packed is multiplied a turn later, when it has reached the cache, beside the packing of the next.
+            if_true(arith.cmpi(arith.CmpIPredicate.ne, index(g), index(0)), lambda: multiply(sub(g, 1)))
+            left.pack_group(self.long, self.left_panel, g, _turn(g))
             return []
 
-        loop(0, floordiv(self.long.depth, GROUP), 1, group)
+        groups = floordiv(self.long.depth, GROUP)
+        loop(0, groups, 1, group)
+        multiply(sub(groups, 1))
         self._store()
 
     def _clear(self) -> None:
@@ -281,9 +306,12 @@ class _Products:
 
     def _add_tiles(self, i: Size, j: Size, height: int, width: int) -> None:
         for row in range(height):
-            for column in range(width):
-                numbers = range(row * width + column, _MOST_SUMS, height * width)
-                self._add(list(numbers), add(i, row), add(j, column))
+            numbers = [list(range(row * width + c, _MOST_SUMS, height * width)) for c in range(width)]
+            if self.spread is not None:
+                self._add(numbers, add(i, row), j)
+                continue
+            for column, of_column in enumerate(numbers):
+                self._add([of_column], add(i, row), add(j, column))
 
     def _multiply(
         self, number: int, left: tuple[Size, Size], right: tuple[Size, Size], height: int, width: int
@@ -293,7 +321,7 @@ class _Products:
         A product takes as long as three others take to start, so steps of even and odd `number` have sums of their own
         where there are few.
         """
-        parts = self.amx.parts
+        parts = self.parts
         first = height * width * (number % (_MOST_SUMS // (height * width)))
         at_once = min(width, (REGISTERS - _MOST_SUMS - 1) // parts[1])
         for start in range(0, width, at_once):
@@ -309,26 +337,29 @@ class _Products:
                 for (c, _), other in held.items():
                     self.tiles.add_product(first + row * width + c, register, other)
 
-    def _add(self, numbers: list[int], i: Size, j: Size) -> None:
-        """Add stored tiles to one tile of the result, as far as there is a result."""
+    def _add(self, numbers: list[list[int]], i: Size, j: Size) -> None:
+        """Add stored tiles, which are `numbers` of each tile side by side, to one of the result, as far as it goes."""
         long_left = sub(self.long.count, scaled(i, ROWS))
         short_left = sub(self.short.count, scaled(j, LANES))
         m, n = add(self.long.first, scaled(i, ROWS)), add(self.short.first, scaled(j, LANES))
         if self.amx.plan.long == "lhs":
-            self._add_rows(numbers, (m, long_left), (n, short_left))
+            self._add_rows(lambda r: self._stored(numbers, r), (m, long_left), (n, short_left))
             return
         for r, row in enumerate(transposed([self._stored(numbers, r) for r in range(ROWS)])):
-            store_vector(row, self.sums, [numbers[0], r, 0])
-        self._add_rows(numbers[:1], (n, short_left), (m, long_left))
+            store_vector(row, self.sums, [numbers[0][0], r, 0])
+        self._add_rows(lambda r: load_vector(self.sums, [numbers[0][0], r, 0], LANES), (n, short_left), (m, long_left))
 
-    def _stored(self, numbers: list[int], row: Size) -> Any:
-        """Return the sum of a row of stored tiles."""
-        value, *others = (load_vector(self.sums, [number, row, 0], LANES) for number in numbers)
-        for other in others:
-            value = arith.addf(value, other)
-        return value
+    def _stored(self, numbers: list[list[int]], row: Size) -> Any:
+        """Return a row of the sum of stored tiles."""
+        tiles: list[Any] = []
+        for of_tile in numbers:
+            value, *others = (load_vector(self.sums, [number, row, 0], LANES) for number in of_tile)
+            for other in others:
+                value = arith.addf(value, other)
+            tiles.append(value)
+        return tiles[0] if self.spread is None else self.spread.gathered(tiles)
 
-    def _add_rows(self, numbers: list[int], rows: tuple[Size, Size], columns: tuple[Size, Size]) -> None:
+    def _add_rows(self, stored: Callable[[Size], Any], rows: tuple[Size, Size], columns: tuple[Size, Size]) -> None:
         out = output(self.amx.plain)
         whole = self.amx.plain.extents[self.amx.plain.n]
         mask = None
@@ -337,7 +368,7 @@ class _Products:
 
         def one(r: Any) -> list[Any]:
             place = [*self.long.batch, add(rows[0], r), columns[0]]
-            total = arith.addf(load_vector(out, place, LANES, mask), self._stored(numbers, r))
+            total = arith.addf(load_vector(out, place, LANES, mask), stored(r))
             store_vector(total, out, place, mask)
             return []
 
@@ -351,6 +382,13 @@ class _Products:
         plan = PanelPlan(LANES, _PANEL_ROWS, _PANEL_VECTORS, _PANEL_UNROLL, block_m, block_n, amx.block_k)
         emit_part(amx.plain, plan, left, right)
         return []
+
+
+def _turn(group: Size) -> Size:
+    """Return the step at which the tiles of a group are, where those of two take turns."""
+    if isinstance(group, int):
+        return group % 2 * STEPS
+    return scaled(arith.andi(group, index(1)), STEPS)
 
 
 def _tile(panel: Any, tile: Size, step: Size, part: int) -> Size:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mx_dialect.schedule.amx import GRANULE as AMX_GRANULE
 from mx_dialect.schedule.amx import AmxPlan
+from mx_dialect.schedule.amx_packing import GRANULE as AMX_GRANULE
 from mx_dialect.schedule.amx_packing import parts_of
 from mx_dialect.schedule.amx_tiles import ROWS as AMX_ROWS
 from mx_dialect.schedule.amx_words import EXACT
@@ -30,7 +30,7 @@ from mx_dialect.schedule.schedules import SCHEDULES, Plan
 _VNNI = frozenset({"avx512_vnni", "avx512vbmi"})
 _AMX = frozenset({"amx_tile", "amx_bf16", "avx512bw", "avx512vbmi"})
 _AMX_BYTES = _VNNI | {"amx_tile", "amx_int8"}
-_FEW_FOR_TILES = 4
+_FEW_FOR_TILES = 2
 _SHORT = 128
 _FEW_DOTS = 6
 _ROWS_AHEAD = 24

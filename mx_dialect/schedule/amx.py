@@ -17,10 +17,12 @@ infinity are not moderate. Where the right side is the long one the result's til
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from mx_dialect._mlir import arith, ir
 from mx_dialect.schedule.amx_exponents import are_moderate
+from mx_dialect.schedule.amx_fallback import F32Products
 from mx_dialect.schedule.amx_packing import BY_GROUPS, BY_ROWS, GRANULE, STEPS, ColumnPacker, RowPacker, parts_of
 from mx_dialect.schedule.amx_spread import Spread
 from mx_dialect.schedule.amx_tiles import DEPTH, REGISTERS, ROWS, Tiles, tile_panel
@@ -45,14 +47,12 @@ from mx_dialect.schedule.emitter import (
     store_vector,
     sub,
 )
-from mx_dialect.schedule.panel import PanelPlan, emit_part
 from mx_dialect.schedule.panel_packing import Part, transposed
 from mx_dialect.schedule.registers import LANES
 from mx_dialect.schedule.span import Division, Span, bounds
 from mx_dialect.schedule.table_decoder import GROUP
 
 _BLOCKS_A_PART = 2
-_PANEL_ROWS, _PANEL_VECTORS, _PANEL_UNROLL = 8, 2, 1
 
 
 @dataclass(frozen=True)
@@ -162,6 +162,7 @@ class _Amx:
         left_panel = tile_panel(block_m // ROWS, 2 * STEPS if streams else steps, parts[0])
         right_panel = tile_panel(block_n // ROWS, steps, parts[1])
         sums = scratch([_MOST_SUMS, ROWS, LANES])
+        fallback = F32Products(self.plain, self.plan.long, block_m, block_n, self.block_k)
 
         def columns(n0: Any) -> list[Any]:
             count = minimum(block_n, sub(self.columns[1], n0))
@@ -169,6 +170,7 @@ class _Amx:
             def along_k(k0: Any) -> list[Any]:
                 short = Part(batch, n0, count, k0, minimum(self.block_k, sub(self.k, k0)))
                 right.pack(short, right_panel)
+                fallback.begin()
 
                 def rows(m0: Any) -> list[Any]:
                     long = Part(batch, m0, minimum(block_m, sub(self.rows[1], m0)), k0, short.depth)
@@ -179,7 +181,7 @@ class _Amx:
                     else:
                         left.pack(long, left_panel)
                     add_ = work.add_all if streams else work.emit
-                    either(self._are_moderate(left, long, right), add_, work.emit_in_f32)
+                    either(self._are_moderate(left, long, right), add_, partial(fallback.emit, long, short))
                     return []
 
                 return loop(*self.rows, block_m, rows)
@@ -191,6 +193,7 @@ class _Amx:
             release(buffer)
         left.release()
         right.range.release()
+        fallback.release()
 
     def _are_moderate(self, left: RowPacker, long: Part, right: ColumnPacker) -> Any:
         """Return whether tiles compute the products of what is packed."""
@@ -373,15 +376,6 @@ class _Products:
             return []
 
         loop(0, minimum(ROWS, rows[1]), 1, one)
-
-    def emit_in_f32(self) -> list[Any]:
-        amx = self.amx
-        left, right, block_m, block_n = self.long, self.short, amx.block_m, amx.block_n
-        if amx.plan.long == "rhs":
-            left, right, block_m, block_n = right, left, block_n, block_m
-        plan = PanelPlan(LANES, _PANEL_ROWS, _PANEL_VECTORS, _PANEL_UNROLL, block_m, block_n, amx.block_k)
-        emit_part(amx.plain, plan, left, right)
-        return []
 
 
 def _turn(group: Size) -> Size:

@@ -55,7 +55,7 @@ def compile(
     entry: str | None = None,
     *,
     pipeline: str = DEFAULT_PIPELINE,
-    opt_level: int = 3,
+    opt_level: int = 2,
     scale_products: str = "elements",
     threads: int | None = None,
     cache: bool = True,

@@ -23,31 +23,23 @@ from typing import Any
 from mx_dialect._mlir import arith, ir
 from mx_dialect.schedule.amx_exponents import are_moderate
 from mx_dialect.schedule.amx_fallback import F32Products
-from mx_dialect.schedule.amx_packing import BY_GROUPS, BY_ROWS, GRANULE, STEPS, ColumnPacker, RowPacker, parts_of
-from mx_dialect.schedule.amx_spread import Spread
-from mx_dialect.schedule.amx_tiles import DEPTH, REGISTERS, ROWS, Tiles, tile_panel
+from mx_dialect.schedule.amx_packing import BY_GROUPS, BY_ROWS, GRANULE, ColumnPacker, RowPacker, parts_of
+from mx_dialect.schedule.amx_panels import Panels
+from mx_dialect.schedule.amx_products import Products
+from mx_dialect.schedule.amx_spread import layouts
+from mx_dialect.schedule.amx_tiles import Tiles
 from mx_dialect.schedule.amx_words import EXACT, SPLIT
-from mx_dialect.schedule.buffers import depth, extent, for_each_batch, output
+from mx_dialect.schedule.buffers import depth, extent, for_each_batch
 from mx_dialect.schedule.contraction import DYNAMIC, Contraction, divisor_of, reads_along
 from mx_dialect.schedule.emitter import (
     Size,
-    add,
-    ceildiv,
     either,
-    first_lanes,
-    floordiv,
-    if_true,
     index,
-    load_vector,
     loop,
     minimum,
-    release,
-    scaled,
-    scratch,
-    store_vector,
     sub,
 )
-from mx_dialect.schedule.panel_packing import Part, transposed
+from mx_dialect.schedule.panel_packing import Part
 from mx_dialect.schedule.registers import LANES
 from mx_dialect.schedule.span import Division, Span, bounds
 from mx_dialect.schedule.table_decoder import GROUP
@@ -155,13 +147,8 @@ class _Amx:
         streams = block_n == GRANULE
         block_m = GRANULE if streams else self.block_m
         left = RowPacker(self.c, self.parts[0], block_m, self.block_k, BY_GROUPS if streams else BY_ROWS)
-        spread = Spread.of(self.n, self.parts[1]) if streams else None
-        parts = self.parts if spread is None else (self.parts[0], EXACT)
-        right = ColumnPacker(self.c, self.parts[1], self.n, left.pairing, spread)
-        steps = self.block_k // DEPTH
-        left_panel = tile_panel(block_m // ROWS, 2 * STEPS if streams else steps, parts[0])
-        right_panel = tile_panel(block_n // ROWS, steps, parts[1])
-        sums = scratch([_MOST_SUMS, ROWS, LANES])
+        right = ColumnPacker(self.c, self.parts[1], self.n, left.pairing)
+        panels = Panels(self.parts, layouts(self.n, self.parts[1]) if streams else [], block_m, block_n, self.block_k)
         fallback = F32Products(self.plain, self.plan.long, block_m, block_n, self.block_k)
 
         def columns(n0: Any) -> list[Any]:
@@ -169,18 +156,19 @@ class _Amx:
 
             def along_k(k0: Any) -> list[Any]:
                 short = Part(batch, n0, count, k0, minimum(self.block_k, sub(self.k, k0)))
-                right.pack(short, right_panel)
+                right.pack(short, panels.right)
+                panels.spread(short)
                 fallback.begin()
 
                 def rows(m0: Any) -> list[Any]:
                     long = Part(batch, m0, minimum(block_m, sub(self.rows[1], m0)), k0, short.depth)
-                    work = _Products(self, tiles, parts, spread, long, short, left_panel, right_panel, sums)
+                    work = Products(self.plain, self.plan.long, tiles, panels, long, short)
                     left.begin(long)
                     if streams:
                         work.sum_while_packing(left)
                     else:
-                        left.pack(long, left_panel)
-                    add_ = work.add_all if streams else work.emit
+                        left.pack(long, panels.left)
+                    add_ = work.add_sums if streams else work.add_all
                     either(self._are_moderate(left, long, right), add_, partial(fallback.emit, long, short))
                     return []
 
@@ -189,11 +177,8 @@ class _Amx:
             return loop(0, self.k, self.block_k, along_k)
 
         loop(*self.columns, block_n, columns)
-        for buffer in (left_panel, right_panel, sums, right.strip):
-            release(buffer)
-        left.release()
-        right.range.release()
-        fallback.release()
+        for memory in (panels, left, right, fallback):
+            memory.release()
 
     def _are_moderate(self, left: RowPacker, long: Part, right: ColumnPacker) -> Any:
         """Return whether tiles compute the products of what is packed."""
@@ -208,194 +193,6 @@ class _Amx:
 
         i1 = ir.IntegerType.get_signless(1)
         return either(are_moderate(left.range, right.range), yes, look_again, [i1])[0]
-
-
-_MOST_SUMS = 4
-
-
-@dataclass(frozen=True)
-class _Products:
-    """The products of a part of both sides, which are packed in panels, in so many parts of words each."""
-
-    amx: _Amx
-    tiles: Tiles
-    parts: tuple[int, int]
-    spread: Spread | None
-    long: Part
-    short: Part
-    left_panel: Any
-    right_panel: Any
-    sums: Any
-
-    def emit(self) -> list[Any]:
-        """Add all tiles of the result, from panels that hold the parts."""
-        height, width = _tile_counts(*self.parts)
-
-        def columns(j: Any) -> list[Any]:
-            def rows(i: Any) -> list[Any]:
-                self._clear()
-
-                def group(g: Any) -> list[Any]:
-                    for step in range(STEPS):
-                        at = add(scaled(g, STEPS), step)
-                        self._multiply(step, (i, at), (j, at), height, width)
-                    return []
-
-                loop(0, floordiv(self.long.depth, GROUP), 1, group)
-                self._store()
-                self._add_tiles(i, j, height, width)
-                return []
-
-            return loop(0, ceildiv(self.long.count, ROWS), height, rows)
-
-        loop(0, ceildiv(self.short.count, LANES), width, columns)
-        return []
-
-    def sum_while_packing(self, left: RowPacker) -> None:
-        """Compute few tiles of the result, packing a group of the long side at a time, and store them."""
-        self._for_width(lambda width: self._sum_and_pack(left, width))
-
-    def add_all(self) -> list[Any]:
-        """Add the stored tiles."""
-        self._for_width(lambda width: self._add_tiles(0, 0, GRANULE // ROWS, width))
-        return []
-
-    def _for_width(self, body: Callable[[int], None]) -> None:
-        """Build what depends on how many tiles wide the part is, one or two."""
-
-        def of(width: int) -> Callable[[], list[Any]]:
-            def build() -> list[Any]:
-                body(width)
-                return []
-
-            return build
-
-        n = self.amx.n
-        if self.spread is not None:
-            body(self.spread.width)
-            return
-        if isinstance(n, int):
-            body(1 if n <= LANES else GRANULE // LANES)
-            return
-        narrow = arith.cmpi(arith.CmpIPredicate.sle, index(self.short.count), index(LANES))
-        either(narrow, of(1), of(GRANULE // LANES))
-
-    def _sum_and_pack(self, left: RowPacker, width: int) -> None:
-        height = GRANULE // ROWS
-        self._clear()
-
-        def multiply(g: Size) -> None:
-            for step in range(STEPS):
-                self._multiply(step, (0, add(_turn(g), step)), (0, add(scaled(g, STEPS), step)), height, width)
-
-        def group(g: Size) -> list[Any]:
-            # What is packed is multiplied a turn later, when it has reached the cache, beside the packing of the next.
-            if_true(arith.cmpi(arith.CmpIPredicate.ne, index(g), index(0)), lambda: multiply(sub(g, 1)))
-            left.pack_group(self.long, self.left_panel, g, _turn(g))
-            return []
-
-        groups = floordiv(self.long.depth, GROUP)
-        loop(0, groups, 1, group)
-        multiply(sub(groups, 1))
-        self._store()
-
-    def _clear(self) -> None:
-        for register in range(_MOST_SUMS):
-            self.tiles.clear(register)
-
-    def _store(self) -> None:
-        for register in range(_MOST_SUMS):
-            self.tiles.store(register, self.sums, register)
-
-    def _add_tiles(self, i: Size, j: Size, height: int, width: int) -> None:
-        for row in range(height):
-            numbers = [list(range(row * width + c, _MOST_SUMS, height * width)) for c in range(width)]
-            if self.spread is not None:
-                self._add(numbers, add(i, row), j)
-                continue
-            for column, of_column in enumerate(numbers):
-                self._add([of_column], add(i, row), add(j, column))
-
-    def _multiply(
-        self, number: int, left: tuple[Size, Size], right: tuple[Size, Size], height: int, width: int
-    ) -> None:
-        """Add the products of tiles of one step, given by the first tile and the step, to height x width sums.
-
-        A product takes as long as three others take to start, so steps of even and odd `number` have sums of their own
-        where there are few.
-        """
-        parts = self.parts
-        first = height * width * (number % (_MOST_SUMS // (height * width)))
-        at_once = min(width, (REGISTERS - _MOST_SUMS - 1) // parts[1])
-        for start in range(0, width, at_once):
-            columns = range(start, min(start + at_once, width))
-            held = {(c, p): _MOST_SUMS + (c - start) * parts[1] + p for c in columns for p in range(parts[1])}
-            for (c, p), register in held.items():
-                self.tiles.load(register, self.right_panel, _tile(self.right_panel, add(right[0], c), right[1], p))
-            # Those of the rows follow each other in what registers are left: one loads while another is used.
-            free = range(_MOST_SUMS + len(held), REGISTERS)
-            for turn, (row, part) in enumerate((row, part) for row in range(height) for part in range(parts[0])):
-                register = free[turn % len(free)]
-                self.tiles.load(register, self.left_panel, _tile(self.left_panel, add(left[0], row), left[1], part))
-                for (c, _), other in held.items():
-                    self.tiles.add_product(first + row * width + c, register, other)
-
-    def _add(self, numbers: list[list[int]], i: Size, j: Size) -> None:
-        """Add stored tiles, which are `numbers` of each tile side by side, to one of the result, as far as it goes."""
-        long_left = sub(self.long.count, scaled(i, ROWS))
-        short_left = sub(self.short.count, scaled(j, LANES))
-        m, n = add(self.long.first, scaled(i, ROWS)), add(self.short.first, scaled(j, LANES))
-        if self.amx.plan.long == "lhs":
-            self._add_rows(lambda r: self._stored(numbers, r), (m, long_left), (n, short_left))
-            return
-        for r, row in enumerate(transposed([self._stored(numbers, r) for r in range(ROWS)])):
-            store_vector(row, self.sums, [numbers[0][0], r, 0])
-        self._add_rows(lambda r: load_vector(self.sums, [numbers[0][0], r, 0], LANES), (n, short_left), (m, long_left))
-
-    def _stored(self, numbers: list[list[int]], row: Size) -> Any:
-        """Return a row of the sum of stored tiles."""
-        tiles: list[Any] = []
-        for of_tile in numbers:
-            value, *others = (load_vector(self.sums, [number, row, 0], LANES) for number in of_tile)
-            for other in others:
-                value = arith.addf(value, other)
-            tiles.append(value)
-        return tiles[0] if self.spread is None else self.spread.gathered(tiles)
-
-    def _add_rows(self, stored: Callable[[Size], Any], rows: tuple[Size, Size], columns: tuple[Size, Size]) -> None:
-        out = output(self.amx.plain)
-        whole = self.amx.plain.extents[self.amx.plain.n]
-        mask = None
-        if whole == DYNAMIC or whole % GRANULE:
-            mask = first_lanes(LANES, minimum(LANES, columns[1]))
-
-        def one(r: Any) -> list[Any]:
-            place = [*self.long.batch, add(rows[0], r), columns[0]]
-            total = arith.addf(load_vector(out, place, LANES, mask), stored(r))
-            store_vector(total, out, place, mask)
-            return []
-
-        loop(0, minimum(ROWS, rows[1]), 1, one)
-
-
-def _turn(group: Size) -> Size:
-    """Return the step at which the tiles of a group are, where those of two take turns."""
-    if isinstance(group, int):
-        return group % 2 * STEPS
-    return scaled(arith.andi(group, index(1)), STEPS)
-
-
-def _tile(panel: Any, tile: Size, step: Size, part: int) -> Size:
-    """Return the number of a tile of a panel."""
-    steps, parts = panel.type.shape[1:3]
-    return add(scaled(add(scaled(tile, steps), step), parts), part)
-
-
-def _tile_counts(left: int, right: int) -> tuple[int, int]:
-    """Return how many tiles of rows and columns are summed at once, so that their operands fit the registers too."""
-    if left == right:
-        return 2, 2
-    return (2, 1) if left == EXACT else (1, 2)
 
 
 def _up_to(size: int, extent_: Size) -> int:

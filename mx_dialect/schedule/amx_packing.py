@@ -17,7 +17,6 @@ from mx_dialect.schedule.amx_exponents import (
     first_not_finite,
     word_type,
 )
-from mx_dialect.schedule.amx_spread import Spread
 from mx_dialect.schedule.amx_tiles import ROWS, WORDS
 from mx_dialect.schedule.amx_words import EXACT, EXACT_BITS, SPLIT, significant_bits, words
 from mx_dialect.schedule.contraction import Contraction, Side, loop_of
@@ -343,22 +342,18 @@ def _mask(lanes: list[bool]) -> Any:
 
 
 class ColumnPacker:
-    """Packs what meets rows of tiles as [column / 16][k / 32][part][word][column % 16].
+    """Packs what meets rows of tiles as [column / 16][k / 32][part][word][column % 16]."""
 
-    With `spread` parts are columns too, and there is one in each place for them.
-    """
-
-    def __init__(self, contraction: Contraction, parts: int, count: Size, pairing: Pairing, spread: Spread | None):
-        self._parts, self._pairing, self._spread = parts, pairing, spread
+    def __init__(self, contraction: Contraction, parts: int, count: Size, pairing: Pairing):
+        self._parts, self._pairing = parts, pairing
         self.range = ValueRange(parts)
         self._depth = max(GROUP, contraction.block)
         self._strip = scratch([1, self._depth, LANES])
         self._packer = RightPacker(contraction, LANES, LANES, count)
 
-    @property
-    def strip(self) -> Any:
-        """Return the scratch memory, which the caller frees."""
-        return self._strip
+    def release(self) -> None:
+        self.range.release()
+        release(self._strip)
 
     def pack(self, part: Part, panel: Any) -> None:
         """Pack a part; `range` is of it alone."""
@@ -389,18 +384,11 @@ class ColumnPacker:
                         load_vector(self._strip, [0, add(start, at + more), 0], LANES) for more in (0, pairing.distance)
                     )
                     noted = self.range.note(self.range.note(noted, low), high)
-                    self._store(words(low, high, self._parts), panel, j, add(first, group * STEPS + step), w)
+                    for number, packed in enumerate(words(low, high, self._parts)):
+                        store_vector(packed, panel, [j, add(first, group * STEPS + step), number, w, 0])
             return noted
 
         self.range.keep(loop(0, WORDS, 1, word, self.range.start()))
-
-    def _store(self, parts: list[Any], panel: Any, j: Size, step: Size, word: Size) -> None:
-        if self._spread is None:
-            for number, packed in enumerate(parts):
-                store_vector(packed, panel, [j, step, number, word, 0])
-            return
-        for tile, packed in enumerate(self._spread.spread(parts)):
-            store_vector(packed, panel, [tile, step, 0, word, 0])
 
 
 def _remainder(value: Size, divisor: int) -> Size:

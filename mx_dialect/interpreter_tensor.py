@@ -11,8 +11,8 @@ from typing import Any, cast
 import numpy as np
 
 from mx_dialect._mlir import ir
+from mx_dialect.element_dtypes import dtype_of
 from mx_dialect.interpreter_values import PRECISIONS, Array, Doubles, Floats, Value, rounded
-from mx_dialect.runtime.memref import dtype_of
 
 # Evaluates the operations of a block: (block, values of its arguments) -> the values that its terminator has.
 EvaluateBlock = Callable[[Any, Sequence[Value]], list[Value]]

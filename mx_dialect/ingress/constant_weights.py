@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from mx_dialect._mlir import ir
 from mx_dialect.diagnostics import unescape
+from mx_dialect.elements import entries, resource_name
 from mx_dialect.walk import operations
 
 _DTYPES: dict[str, Any] = {"f32": np.dtype("<f4"), "f16": np.dtype("<f2"), "bf16": np.dtype(ml_dtypes.bfloat16)}
@@ -24,12 +25,6 @@ VIEWS = ("linalg.transpose", "linalg.broadcast", "linalg.generic")
 
 # Exporters put one or two views behind a constant.
 _MOST_VIEWS = 16
-
-_RESOURCE = re.compile(r'dense_resource<(?:"((?:[^"\\]|\\.)*)"|([^">]*))>')
-
-# Where a blob begins in the text of an operation; its first four bytes are its alignment.
-_BLOB = ': "0x'
-_NUMBER = re.compile(r"0x[0-9A-Fa-f]+|-?\d+\.\d+(?:[eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True)
@@ -67,7 +62,7 @@ class Weight:
 
     def values(self) -> npt.NDArray[np.float32]:
         """Return the numbers of the constant, in its own shape, exactly."""
-        return _values(self).reshape(self.shape).astype(np.float32, copy=False)
+        return entries(self.value, _DTYPES[self.element]).astype(np.float32, copy=False)
 
 
 # The ml_program.globals of a module: by the operation around each, and its name as `symbol` returns it.
@@ -152,7 +147,7 @@ def _held(op: Any, axes: tuple[int | None, ...], known: Globals) -> Weight | Non
     if "value" not in holder.attributes:
         return None
     value = holder.attributes["value"]
-    resource = _resource(value)
+    resource = resource_name(value)
     if resource is None and not isinstance(value, ir.DenseElementsAttr):
         return None
     names += () if resource is None else (resource,)
@@ -169,50 +164,6 @@ def _loaded(op: Any, known: Globals) -> Any | None:
     return known.get((around, name))
 
 
-def _resource(value: Any) -> str | None:
-    """Return the name of a dense resource, which the bindings give as a plain attribute; None for anything else."""
-    if isinstance(value, ir.DenseElementsAttr):
-        return None
-    match = _RESOURCE.match(str(value))
-    return match and unescape(match[1] or match[2])
-
-
 def location_names(location: Any) -> tuple[str, ...]:
     """Return the names that a location gives: `loc("layer.weight")`, alone or around a position."""
     return tuple(unescape(name) for name in re.findall(r'loc\("((?:[^"\\]|\\.)*)"(?!:)', str(location)))
-
-
-def _values(weight: Weight) -> npt.NDArray[Any]:
-    dtype = _DTYPES[weight.element]
-    if _resource(weight.value) is not None:
-        return np.frombuffer(_blob(weight), dtype)
-    if weight.element == "f32":
-        return np.array(weight.value)
-    # The bindings have no reader for these: MLIR's text has the bytes of large constants and the numbers of small ones.
-    text = str(weight.value)
-    if '"0x' in text:
-        data = np.frombuffer(bytes.fromhex(text[text.index('"0x') + 3 : text.rindex('"')]), dtype)
-    else:
-        data = np.array([_number(t, dtype) for t in _NUMBER.findall(text.rpartition(":")[0])], dtype)
-    return np.broadcast_to(data, weight.shape) if data.size == 1 else data
-
-
-def _number(text: str, dtype: Any) -> Any:
-    return np.uint16(int(text, 16)).view(dtype) if text.startswith("0x") else dtype.type(float(text))
-
-
-def _blob(weight: Weight) -> bytes:
-    """Return the bytes of a dense resource, which the bindings give as text only."""
-    # Only an operation that is in no other is printed with its resources.
-    value = weight.value
-    with ir.Location.unknown(value.context):
-        alone = ir.Operation.create("arith.constant", results=[value.type], attributes={"value": value}, ip=False)
-    text = str(alone)
-    start = text.rfind(_BLOB)
-    if start < 0:
-        raise LookupError("its resource has no data")
-    start += len(_BLOB)
-    data = bytes.fromhex(text[start : text.index('"', start)])[4:]
-    if len(data) != weight.size_in_bytes:
-        raise LookupError(f"its resource has {len(data)} bytes, not {weight.size_in_bytes}")
-    return data

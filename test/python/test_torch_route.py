@@ -105,11 +105,11 @@ print(resident() - before, sum(r.bytes_before for r in rows))
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-def test_a_kernel_holds_its_weights_twice_at_most() -> None:
-    """LLVM keeps the constants that it makes machine code with; together that is about a quarter of f32 for MXFP4."""
+def test_a_kernel_holds_its_weights_once() -> None:
+    """That is 0.133 of f32 for MXFP4, and there is some memory that does not depend on weights."""
     done = subprocess.run(
         [sys.executable, "-c", MEMORY, str(EXAMPLE.parent)], capture_output=True, text=True, timeout=200
     )
     assert done.returncode == 0, done.stderr
     grown, weights = map(int, done.stdout.split())
-    assert grown <= 0.35 * weights, f"{grown} bytes for weights that had {weights}"
+    assert grown <= 0.2 * weights, f"{grown} bytes for weights that had {weights}"

@@ -21,6 +21,7 @@ _RESOURCE = re.compile(r'dense_resource<(?:"((?:[^"\\]|\\.)*)"|([^">]*))>')
 
 # Where a blob begins in the text of an operation; its first four bytes are its alignment.
 _BLOB = ': "0x'
+_ALIGNMENT_DIGITS = 8
 _NUMBER = re.compile(r"0x[0-9A-Fa-f]+|-?\d+\.\d+(?:[eE][+-]?\d+)?")
 
 
@@ -88,8 +89,8 @@ def _blob(attribute: Any, size: int) -> bytes:
     start = text.rfind(_BLOB)
     if start < 0:
         raise LookupError("its resource has no data")
-    start += len(_BLOB)
-    data = bytes.fromhex(text[start : text.index('"', start)])[4:]
+    start += len(_BLOB) + _ALIGNMENT_DIGITS
+    data = bytes.fromhex(text[start : text.index('"', start)])
     if len(data) != size:
         raise LookupError(f"its resource has {len(data)} bytes, not {size}")
     return data

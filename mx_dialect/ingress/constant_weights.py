@@ -1,8 +1,8 @@
 """Constant weights in IR: which constant a value is a transposed or broadcast view of, and its numbers.
 
 A weight is an `arith.constant` or a load of an immutable `ml_program.global`, with dense elements or a dense resource,
-of f32, f16 or bf16. Exporters put `linalg.transpose`, `linalg.broadcast` or a `linalg.generic` that only copies behind
-it.
+of f32, f16 or bf16. Exporters put `linalg.transpose`, `linalg.broadcast`, `arith.extf` or a `linalg.generic` that only
+copies or extends behind it.
 """
 
 import math
@@ -21,9 +21,9 @@ from mx_dialect.walk import operations
 
 _DTYPES: dict[str, Any] = {"f32": np.dtype("<f4"), "f16": np.dtype("<f2"), "bf16": np.dtype(ml_dtypes.bfloat16)}
 LOADS = ("ml_program.global_load_const", "ml_program.global_load")
-VIEWS = ("linalg.transpose", "linalg.broadcast", "linalg.generic")
+VIEWS = ("linalg.transpose", "linalg.broadcast", "linalg.generic", "arith.extf")
 
-# Exporters put one or two views behind a constant.
+# Exporters put one to three views behind a constant.
 _MOST_VIEWS = 16
 
 
@@ -105,6 +105,8 @@ def source_axes(op: Any) -> list[int | None] | None:
     rank = op.results[0].type.rank
     if op.name == "linalg.transpose":
         return list(op.attributes["permutation"])
+    if op.name == "arith.extf":
+        return list(range(rank))
     if op.name == "linalg.broadcast":
         added = set(op.attributes["dimensions"])
         kept = iter(range(rank))
@@ -113,11 +115,13 @@ def source_axes(op: Any) -> list[int | None] | None:
 
 
 def _copied_axes(op: Any, rank: int) -> list[int | None] | None:
-    """Return what `source_axes` does for a linalg.generic that only copies one input."""
+    """Return what `source_axes` does for a linalg.generic that only copies one input, or extends its numbers."""
     block = op.regions[0].blocks[0]
-    if len(op.operands) != 2 or len(list(block.operations)) != 1:
+    *before, end = (inner.operation for inner in block)
+    if len(op.operands) != 2 or [inner.name for inner in before] not in ([], ["arith.extf"]):
         return None
-    if block.operations[0].operation.operands[0] != block.arguments[0]:
+    copied = before[0].operands[0] if before else end.operands[0]
+    if copied != block.arguments[0] or (before and end.operands[0] != before[0].result):
         return None
     source, result = (m.value for m in op.attributes["indexing_maps"])
     if result != ir.AffineMap.get_identity(rank):

@@ -69,15 +69,156 @@ def test_products_are_those_of_quantized_weights(rng, fmt, on_the_left):
     assert row.sqnr_db == pytest.approx(10 * np.log10(signal / noise), abs=1e-6)
 
 
-@settings(deadline=None, max_examples=15)
-@given(n=st.integers(1, 70), k=st.integers(1, 70), left=st.booleans(), element=st.sampled_from(["f32", "f16", "bf16"]))
-def test_whole_blocks_are_quantized_and_others_stay(n, k, left, element):
-    w = np.random.default_rng(n * 71 + k).standard_normal((n, k)).astype(np.float32)
-    module = mx_dialect.parse(product(w, left, element))
-    rows = quantize_linear(module, "f4E2M1FN", block_size=8)
-    assert len(rows) == (k % 8 == 0)
-    assert ("mx.block_matmul" in mx_dialect.to_asm(module)) == bool(rows)
-    module.operation.verify()
+# Exponent bits, mantissa bits, bias, and the largest finite number, by the OCP specification. MXINT8 has a fixed point.
+SPECIFIED = {
+    "f8E4M3FN": (4, 3, 7, 448.0),
+    "f8E5M2": (5, 2, 15, 57344.0),
+    "f6E3M2FN": (3, 2, 3, 28.0),
+    "f6E2M3FN": (2, 3, 1, 7.5),
+    "f4E2M1FN": (2, 1, 1, 6.0),
+}
+
+
+def grid(fmt):
+    """Return the numbers from 0 on that a format has, those with an even last bit at even places."""
+    if fmt == "i8":
+        return np.arange(128) / 64
+    exponent_bits, mantissa_bits, bias, largest = SPECIFIED[fmt]
+    codes = np.arange(1 << (exponent_bits + mantissa_bits))
+    exponent, mantissa = codes >> mantissa_bits, codes & ((1 << mantissa_bits) - 1)
+    fraction = mantissa / 2.0**mantissa_bits
+    numbers = np.where(exponent == 0, fraction * 2.0 ** (1 - bias), (1 + fraction) * 2.0 ** (exponent - bias))
+    return numbers[numbers <= largest]
+
+
+def block_scaled(w, fmt, block_size):
+    """Return what is left of w [N, K], in double precision: blocks along K, the last one shorter if need be."""
+    numbers = grid(fmt)
+    largest_power = np.floor(np.log2(numbers[-1]))
+    left = np.zeros(w.shape)
+    for start in range(0, w.shape[1], block_size):
+        block = w[:, start : start + block_size].astype(np.float64)
+        largest = np.abs(block).max(axis=1, keepdims=True)
+        scale = 2.0 ** (np.floor(np.log2(np.where(largest > 0, largest, 1))) - largest_power)
+        wanted = np.abs(block) / scale
+        above = np.clip(np.searchsorted(numbers, wanted), 1, len(numbers) - 1)
+        middle = (numbers[above - 1] + numbers[above]) / 2
+        # To nearest, ties to even, and no further than the largest number.
+        up = (wanted > middle) | ((wanted == middle) & (above % 2 == 0))
+        left[:, start : start + block_size] = np.sign(block) * numbers[np.where(up, above, above - 1)] * scale
+    return left
+
+
+def of_type(x, element):
+    return x.astype({"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}[element])
+
+
+# Significant bits of each type.
+PRECISION = {"f32": 24, "f16": 11, "bf16": 8}
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    fmt=st.sampled_from(FORMATS),
+    n=st.integers(1, 70),
+    k=st.integers(1, 100),
+    rows=st.integers(1, 9),
+    is_open=st.booleans(),
+    block_size=st.sampled_from([8, 32]),
+    side=st.sampled_from(["rhs", "rhs transposed", "lhs", "lhs transposed"]),
+    half=st.sampled_from(["f16", "bf16"]),
+    are_half=st.tuples(st.booleans(), st.booleans(), st.booleans()),
+)
+def test_any_shape_format_and_precision(fmt, n, k, rows, is_open, block_size, side, half, are_half):
+    """The result lies as near to that of the quantized weight as f32 does, or as the type of the result does."""
+    rng = np.random.default_rng([n, k, rows])
+    weights, activations, out = (half if is_half else "f32" for is_half in are_half)
+    w = of_type(rng.standard_normal((n, k)), weights)
+    x = of_type(rng.standard_normal((rows, k)), activations)
+    acc = of_type(rng.standard_normal((n, rows) if "lhs" in side else (rows, n)), out)
+    module = mx_dialect.parse(layer(w, weights, side, "?" if is_open else rows, activations, out))
+    (row,) = quantize_linear(module, fmt, block_size=block_size)
+    text = mx_dialect.to_asm(module)
+    assert "linalg.matmul" not in text
+    assert row.padding == -k % block_size
+    kernel = mx_dialect.compile(module, opt_level=1)
+    given_x = np.ascontiguousarray(x.T) if side == "lhs" else x
+    actual = kernel(given_x, acc).astype(np.float64)
+
+    left = block_scaled(w.astype(np.float32), fmt, block_size)
+    exact = x.astype(np.float64) @ left.T
+    size = np.abs(x.astype(np.float64)) @ np.abs(left.T)
+    if "lhs" in side:
+        exact, size = exact.T, size.T
+    exact, size = exact + acc.astype(np.float64), size + np.abs(acc.astype(np.float64))
+    # Sums of k + 1 products in any order; then the result is rounded to its own type.
+    bound = (k + 2) * 2.0**-24 * size
+    bound += 2.0 ** -PRECISION[out] * (np.abs(exact) + bound) + 2.0**-24
+    assert (np.abs(actual - exact) <= bound).all()
+
+
+def layer(w, weights, side, rows, activations, out):
+    """Return a product of x [rows, K] and a weight [N, K] on one side, stored transposed or not; x, too, on the left."""
+    n, k = w.shape
+    stored, shape = (w.T, f"{k}x{n}") if side in ("rhs", "lhs transposed") else (w, f"{n}x{k}")
+    maps = {
+        "rhs": ("(m, n, k) -> (m, k)", "(m, n, k) -> (k, n)"),
+        "rhs transposed": ("(m, n, k) -> (m, k)", "(m, n, k) -> (n, k)"),
+        "lhs": ("(m, n, k) -> (m, k)", "(m, n, k) -> (k, n)"),
+        "lhs transposed": ("(m, n, k) -> (k, m)", "(m, n, k) -> (n, k)"),
+    }[side]
+    weight, result = f"tensor<{shape}x{weights}>", f"{n}x{rows}" if "lhs" in side else f"{rows}x{n}"
+    x, y = f"tensor<{f'{k}x{rows}' if side == 'lhs' else f'{rows}x{k}'}x{activations}>", f"tensor<{result}x{out}>"
+    operands = f"%w, %x : {weight}, {x}" if "lhs" in side else f"%x, %w : {x}, {weight}"
+    affine = ", ".join(f"affine_map<{m}>" for m in (*maps, "(m, n, k) -> (m, n)"))
+    return f"""func.func @f(%x: {x}, %acc: {y}) -> {y} {{
+      %w = arith.constant {dense(stored, weights)}
+      %y = linalg.matmul indexing_maps = [{affine}] ins({operands}) outs(%acc : {y}) -> {y}
+      return %y : {y}
+    }}"""
+
+
+@pytest.mark.parametrize("element", ["f16", "bf16"])
+def test_weights_that_are_extended_before_the_product(rng, element):
+    """As torch exports layers of half precision: behind a transposition, by a generic or by an operation on tensors."""
+    w = of_type(rng.standard_normal((5, 40)), element)
+    x = rng.standard_normal((3, 40), dtype=np.float32)
+    t = "tensor<40x5xf32>"
+    extension = f"""%e = tensor.empty() : {t}
+      %h = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>],
+          iterator_types = ["parallel", "parallel"]}} ins(%w : tensor<5x40x{element}>) outs(%e : {t}) {{
+      ^bb0(%p: {element}, %o: f32):
+        %0 = arith.extf %p : {element} to f32
+        linalg.yield %0 : f32
+      }} -> {t}"""
+    on_tensors = f"""%e = tensor.empty() : {t}
+      %g = arith.extf %w : tensor<5x40x{element}> to tensor<5x40xf32>
+      %h = linalg.transpose ins(%g : tensor<5x40xf32>) outs(%e : {t}) permutation = [1, 0]"""
+    for views in (extension, on_tensors):
+        module = mx_dialect.parse(f"""func.func @f(%x: tensor<3x40xf32>, %acc: tensor<3x5xf32>) -> tensor<3x5xf32> {{
+          %w = arith.constant {dense(w, element)}
+          {views}
+          %y = linalg.matmul ins(%x, %h : tensor<3x40xf32>, {t}) outs(%acc : tensor<3x5xf32>) -> tensor<3x5xf32>
+          return %y : tensor<3x5xf32>
+        }}""")
+        (row,) = quantize_linear(module)
+        assert row.bytes_before == 2 * w.size
+        assert not re.search("linalg|extf", mx_dialect.to_asm(module))
+        out = mx_dialect.compile(module)(x, np.zeros((3, 5), np.float32))
+        wanted = x.astype(np.float64) @ block_scaled(w.astype(np.float32), "f8E4M3FN", 32).T
+        np.testing.assert_allclose(out, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_what_is_given_too_long_along_k_is_refused(rng):
+    """An open K of the activations is that of the weight, not one that padding would hide."""
+    text = layer(rng.standard_normal((5, 40), dtype=np.float32), "f32", "rhs", 3, "f32", "f32")
+    module = mx_dialect.parse(text.replace("tensor<3x40xf32>", "tensor<3x?xf32>"))
+    quantize_linear(module)
+    kernel = mx_dialect.compile(module)
+    assert kernel(np.ones((3, 40), np.float32), np.zeros((3, 5), np.float32)).shape == (3, 5)
+    for k in (39, 64):
+        with pytest.raises(mx_dialect.MxError, match="40"):
+            kernel(np.ones((3, k), np.float32), np.zeros((3, 5), np.float32))
 
 
 @pytest.mark.parametrize("element", ["f16", "bf16"])

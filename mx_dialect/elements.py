@@ -44,7 +44,8 @@ def entries(attribute: Any, dtype: np.dtype[Any]) -> Array:
     shape = tuple(attribute.type.shape)
     if resource_name(attribute) is not None:
         return np.frombuffer(_blob(attribute, math.prod(shape) * dtype.itemsize), dtype).reshape(shape)
-    if dtype.kind in "biuf":
+    # Of numpy's own: some of ml_dtypes claim to be floats as well.
+    if dtype.isbuiltin == 1:
         return np.asarray(attribute)
     if isinstance(attribute.type, ir.RankedTensorType) and attribute.type.element_type.width == 8 * dtype.itemsize:
         return np.asarray(_as_integers(attribute)).view(dtype)

@@ -32,19 +32,26 @@ DTYPES = {
     "f32": np.float32,
     "f64": np.float64,
     "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "f8E5M2": ml_dtypes.float8_e5m2,
     "f8E8M0FNU": ml_dtypes.float8_e8m0fnu,
+    "f6E3M2FN": ml_dtypes.float6_e3m2fn,
+    "f4E2M1FN": ml_dtypes.float4_e2m1fn,
 }
+
+# For programs whose machine code does not matter.
+QUICKLY = {"pipeline": "mx-lower-to-llvm", "opt_level": 0}
 
 needs_llvmlite = pytest.mark.skipif(not object_code.is_available(), reason="needs llvmlite")
 
 
 def data_of(element, seed=0):
-    """Return an array with random bits; any bits are a number of each type, but for booleans."""
+    """Return an array with random bits, of those that a number of the type has."""
     dtype = np.dtype(DTYPES[element])
     rng = np.random.default_rng(seed)
     if element == "i1":
         return rng.integers(0, 2, COUNT).astype(dtype)
-    return rng.integers(0, 256, COUNT * dtype.itemsize, np.uint8).view(dtype)
+    codes = {"f4E2M1FN": 16, "f6E3M2FN": 64}.get(element, 256)
+    return rng.integers(0, codes, COUNT * dtype.itemsize, np.uint8).view(dtype)
 
 
 def dense(array, element):
@@ -101,7 +108,7 @@ def again(monkeypatch, program, **options):
 @pytest.mark.parametrize("element", DTYPES)
 def test_bits_of_every_type(made, element):
     array = data_of(element)
-    kernel = mx_dialect.compile(reader(array, element))
+    kernel = mx_dialect.compile(reader(array, element), **QUICKLY)
     (constants,) = made
     assert constants.memory.tobytes() == array.tobytes()
     for i in (0, 1, COUNT - 1):
@@ -185,11 +192,11 @@ def test_callees_and_several_functions(made, folder, monkeypatch, threads, cache
         ("one", lambda x: x @ first @ second @ first @ second, 2),
         ("other", lambda x: x @ first, 1),
     ):
-        kernel = mx_dialect.compile(text, name, threads=threads, cache=cached)
+        kernel = mx_dialect.compile(text, name, threads=threads, cache=cached, opt_level=1)
         assert [len(c.offsets) for c in made] == [count]
         made.clear()
         if cached:
-            kernel = again(monkeypatch, text, entry=name, threads=threads)
+            kernel = again(monkeypatch, text, entry=name, threads=threads, opt_level=1)
         for rows in (1, 3, 70):
             x = np.random.default_rng(rows).integers(-3, 4, (rows, 256)).astype(np.float32)
             # Four products with sums of 256 round a little.
@@ -282,14 +289,15 @@ class TestOnDisk:
 
 
 @pytest.mark.parametrize("count", [1, 3, 200])
-@pytest.mark.parametrize("element", DTYPES)
-def test_entries_are_what_was_written(element, count):
+def test_entries_are_what_was_written(count):
     """Short constants are written as numbers, long ones as hexadecimal."""
-    array = data_of(element, 2)[:count]
-    module = mx_dialect.parse(f"module attributes {{mx.data = {dense(array, element)}}} {{}}")
-    found = entries(module.operation.attributes["mx.data"], array.dtype)
-    assert found.shape == (count,)
-    assert found.tobytes() == array.tobytes()
+    context = mx_dialect.load()
+    for element in DTYPES:
+        array = data_of(element, 2)[:count]
+        module = mx_dialect.parse(f"module attributes {{mx.data = {dense(array, element)}}} {{}}", context=context)
+        found = entries(module.operation.attributes["mx.data"], array.dtype)
+        assert found.shape == (count,)
+        assert found.tobytes() == array.tobytes(), element
 
 
 MEMORY = """

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracle import left_of_blocks
 
 import mx_dialect
 from mx_dialect import driver, reference
@@ -69,46 +70,6 @@ def test_products_are_those_of_quantized_weights(rng, fmt, on_the_left):
     assert row.sqnr_db == pytest.approx(10 * np.log10(signal / noise), abs=1e-6)
 
 
-# Exponent bits, mantissa bits, bias, and the largest finite number, by the OCP specification. MXINT8 has a fixed point.
-SPECIFIED = {
-    "f8E4M3FN": (4, 3, 7, 448.0),
-    "f8E5M2": (5, 2, 15, 57344.0),
-    "f6E3M2FN": (3, 2, 3, 28.0),
-    "f6E2M3FN": (2, 3, 1, 7.5),
-    "f4E2M1FN": (2, 1, 1, 6.0),
-}
-
-
-def grid(fmt):
-    """Return the numbers from 0 on that a format has, those with an even last bit at even places."""
-    if fmt == "i8":
-        return np.arange(128) / 64
-    exponent_bits, mantissa_bits, bias, largest = SPECIFIED[fmt]
-    codes = np.arange(1 << (exponent_bits + mantissa_bits))
-    exponent, mantissa = codes >> mantissa_bits, codes & ((1 << mantissa_bits) - 1)
-    fraction = mantissa / 2.0**mantissa_bits
-    numbers = np.where(exponent == 0, fraction * 2.0 ** (1 - bias), (1 + fraction) * 2.0 ** (exponent - bias))
-    return numbers[numbers <= largest]
-
-
-def block_scaled(w, fmt, block_size):
-    """Return what is left of w [N, K], in double precision: blocks along K, the last one shorter if need be."""
-    numbers = grid(fmt)
-    largest_power = np.floor(np.log2(numbers[-1]))
-    left = np.zeros(w.shape)
-    for start in range(0, w.shape[1], block_size):
-        block = w[:, start : start + block_size].astype(np.float64)
-        largest = np.abs(block).max(axis=1, keepdims=True)
-        scale = 2.0 ** (np.floor(np.log2(np.where(largest > 0, largest, 1))) - largest_power)
-        wanted = np.abs(block) / scale
-        above = np.clip(np.searchsorted(numbers, wanted), 1, len(numbers) - 1)
-        middle = (numbers[above - 1] + numbers[above]) / 2
-        # To nearest, ties to even, and no further than the largest number.
-        up = (wanted > middle) | ((wanted == middle) & (above % 2 == 0))
-        left[:, start : start + block_size] = np.sign(block) * numbers[np.where(up, above, above - 1)] * scale
-    return left
-
-
 def of_type(x, element):
     return x.astype({"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}[element])
 
@@ -145,7 +106,7 @@ def test_any_shape_format_and_precision(fmt, n, k, rows, is_open, block_size, si
     given_x = np.ascontiguousarray(x.T) if side == "lhs" else x
     actual = kernel(given_x, acc).astype(np.float64)
 
-    left = block_scaled(w.astype(np.float32), fmt, block_size)
+    left = left_of_blocks(w.astype(np.float32), fmt, block_size)
     exact = x.astype(np.float64) @ left.T
     size = np.abs(x.astype(np.float64)) @ np.abs(left.T)
     if "lhs" in side:
@@ -205,7 +166,7 @@ def test_weights_that_are_extended_before_the_product(rng, element):
         assert row.bytes_before == 2 * w.size
         assert not re.search("linalg|extf", mx_dialect.to_asm(module))
         out = mx_dialect.compile(module)(x, np.zeros((3, 5), np.float32))
-        wanted = x.astype(np.float64) @ block_scaled(w.astype(np.float32), "f8E4M3FN", 32).T
+        wanted = x.astype(np.float64) @ left_of_blocks(w.astype(np.float32), "f8E4M3FN", 32).T
         np.testing.assert_allclose(out, wanted, rtol=1e-5, atol=1e-5)
 
 

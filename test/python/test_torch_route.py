@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from oracle import left_of_blocks
@@ -102,6 +103,26 @@ def test_open_number_of_rows(example: ModuleType) -> None:
     for count in (2, 5, 40):
         x = torch.randn(count, 128)
         assert np.abs(kernel(x.numpy()) - example.run_torch(rounded, x)).max() <= 1e-4
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_half_precision_and_layers_of_any_width(example: ModuleType, name: str) -> None:
+    """Layers whose inputs are not whole blocks; PyTorch rounds to half precision where the kernel does."""
+    torch = importlib.import_module("torch")
+    torch.manual_seed(0)
+    dtype = getattr(torch, name)
+    model = torch.nn.Sequential(torch.nn.Linear(40, 75), torch.nn.GELU(), torch.nn.Linear(75, 9, bias=False)).eval()
+    model, x = model.to(dtype), torch.randn(6, 40).to(dtype)
+    module, rows = example.quantized(model, x, "f4E2M1FN")
+    assert [row.padding for row in rows] == [24, 21]
+    # numpy has no bfloat16 of its own; the bits are the same.
+    given = x.view(torch.uint16).numpy().view({"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}[name])
+    actual = mx_dialect.compile(module)(given).astype(np.float64)
+    rounded = _with_numpy_weights(model.float(), "f4E2M1FN").to(dtype)
+    wanted = rounded(x).detach().double().numpy()
+    # Each layer may be off by a unit in the last place or two, from sums in another order.
+    unit = {"float16": 2.0**-10, "bfloat16": 2.0**-7}[name]
+    assert np.abs(actual - wanted).max() <= 2 * unit * np.abs(wanted).max()
 
 
 MEMORY = """

@@ -20,6 +20,8 @@ from mx_dialect import driver, interpreter_scalar, interpreter_tensor, reference
 from mx_dialect._mlir import ir
 from mx_dialect.codes import numpy_dtype
 from mx_dialect.diagnostics import error_at
+from mx_dialect.element_dtypes import dtype_of
+from mx_dialect.elements import entries
 from mx_dialect.fold_chain import power_of_two
 from mx_dialect.interpreter_tensor import Unsupported, shape_of, window
 from mx_dialect.interpreter_values import (
@@ -35,7 +37,6 @@ from mx_dialect.interpreter_values import (
 from mx_dialect.layouts import packed
 from mx_dialect.mx_array import MxArray
 from mx_dialect.reference import Quantized
-from mx_dialect.runtime.memref import dtype_of
 from mx_dialect.storage_ops import format_of
 
 _DEEPEST_CALL = 64
@@ -288,26 +289,7 @@ def _constant(op: Any, operands: list[Value]) -> Value | None:
     if dtype is None or isinstance(attribute, ir.DenseResourceElementsAttr):
         raise Unsupported("holds data that cannot be read here")
     if isinstance(attribute, ir.DenseElementsAttr):
-        entries = _entries(attribute, dtype).reshape(list(type_.shape))
+        array = entries(attribute, dtype).astype(dtype)
     else:
-        entries = np.array(attribute.value, dtype)
-    return exact(entries, element) if element in PRECISIONS else entries
-
-
-def _entries(attribute: Any, dtype: np.dtype[Any]) -> Array:
-    """Return the entries of a dense constant; the bindings give no buffer for floats that numpy has not."""
-    if dtype.kind in "biuf":
-        return np.array(attribute).astype(dtype)
-    shape = attribute.type.shape
-    if attribute.is_splat:
-        return np.full(shape, attribute.get_splat_value().value, np.float64).astype(dtype)
-    text = str(attribute)
-    if (raw := re.match(r'dense<"0x([0-9A-Fa-f]+)"', text)) is not None:
-        return np.frombuffer(bytes.fromhex(raw[1]), dtype)
-    bits = np.dtype(f"u{dtype.itemsize}")
-    listed = re.findall(r"0x[0-9A-Fa-f]+|[-+0-9.eE]+", text.rpartition(" : ")[0].removeprefix("dense<"))
-    entries = [
-        np.array(int(item, 16), bits).view(dtype) if item.startswith("0x") else np.array(float(item)).astype(dtype)
-        for item in listed
-    ]
-    return np.array(entries, dtype)
+        array = np.array(attribute.value, dtype)
+    return exact(array, element) if element in PRECISIONS else array

@@ -9,8 +9,8 @@ from typing import Any, cast
 import numpy as np
 
 from mx_dialect._mlir import arith, ir
+from mx_dialect.element_dtypes import dtype_of
 from mx_dialect.interpreter_values import PRECISIONS, Array, Floats, Value, exact, rounded, times
-from mx_dialect.runtime.memref import dtype_of
 
 Operation = Callable[..., Value]
 

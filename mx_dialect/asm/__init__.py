@@ -20,6 +20,7 @@ import io
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from mx_dialect._mlir import ir
@@ -60,16 +61,8 @@ def parse(text: str, context: ir.Context, source_name: str = _UNNAMED, implicit_
     # MLIR calls unnamed text "-", which a location written in the text may be called as well: that one is renamed.
     stdin_name = _unused_name(text)
     translation = to_generic(text, source_name, stdin_name=stdin_name)
-
-    def position(diagnostic: Diagnostic) -> Diagnostic:
-        notes = tuple(position(note) for note in diagnostic.notes)
-        if stdin_name is not None and diagnostic.file == stdin_name:
-            return replace(diagnostic, file=_UNNAMED, notes=notes)
-        if diagnostic.file != _UNNAMED:
-            return replace(diagnostic, notes=notes)
-        line, column = translation.position(diagnostic.line, diagnostic.column)
-        return replace(diagnostic, file=source_name, line=line, column=column, notes=notes)
-
+    # Not a function inside this one: one that calls itself keeps the text until the next collection of garbage.
+    position = partial(_translated, translation, source_name, stdin_name)
     module = _parse(translation.text, context, position, implicit_module)
     if source_name != _UNNAMED or translation.text != text:
         _Locations(context, translation, source_name, stdin_name).restore(module.operation)
@@ -117,6 +110,19 @@ def to_bytecode(op: Any, version: int | None = None) -> bytes:
             messages = [d.message for d in collector.errors] or [str(error)]
             raise MxError(f"cannot write bytecode: {messages[0]}") from None
     return data.getvalue()
+
+
+def _translated(
+    translation: Translation, source_name: str, stdin_name: str | None, diagnostic: Diagnostic
+) -> Diagnostic:
+    """Move a diagnostic of translated text, and its notes, to where the user's text has it."""
+    notes = tuple(_translated(translation, source_name, stdin_name, note) for note in diagnostic.notes)
+    if stdin_name is not None and diagnostic.file == stdin_name:
+        return replace(diagnostic, file=_UNNAMED, notes=notes)
+    if diagnostic.file != _UNNAMED:
+        return replace(diagnostic, notes=notes)
+    line, column = translation.position(diagnostic.line, diagnostic.column)
+    return replace(diagnostic, file=source_name, line=line, column=column, notes=notes)
 
 
 def _unused_name(text: str) -> str | None:

@@ -1,8 +1,8 @@
 """Constant weights in IR: which constant a value is a transposed or broadcast view of, and its numbers.
 
 A weight is an `arith.constant` or a load of an immutable `ml_program.global`, with dense elements or a dense resource,
-of f32, f16 or bf16. Exporters put `linalg.transpose`, `linalg.broadcast` or a `linalg.generic` that only copies behind
-it.
+of f32, f16 or bf16. Exporters put `linalg.transpose`, `linalg.broadcast`, `arith.extf` or a `linalg.generic` that only
+copies or extends behind it.
 """
 
 import math
@@ -16,20 +16,15 @@ import numpy.typing as npt
 
 from mx_dialect._mlir import ir
 from mx_dialect.diagnostics import unescape
+from mx_dialect.elements import entries, resource_name
 from mx_dialect.walk import operations
 
 _DTYPES: dict[str, Any] = {"f32": np.dtype("<f4"), "f16": np.dtype("<f2"), "bf16": np.dtype(ml_dtypes.bfloat16)}
 LOADS = ("ml_program.global_load_const", "ml_program.global_load")
-VIEWS = ("linalg.transpose", "linalg.broadcast", "linalg.generic")
+VIEWS = ("linalg.transpose", "linalg.broadcast", "linalg.generic", "arith.extf")
 
-# Exporters put one or two views behind a constant.
+# Exporters put one to three views behind a constant.
 _MOST_VIEWS = 16
-
-_RESOURCE = re.compile(r'dense_resource<(?:"((?:[^"\\]|\\.)*)"|([^">]*))>')
-
-# Where a blob begins in the text of an operation; its first four bytes are its alignment.
-_BLOB = ': "0x'
-_NUMBER = re.compile(r"0x[0-9A-Fa-f]+|-?\d+\.\d+(?:[eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True)
@@ -67,7 +62,7 @@ class Weight:
 
     def values(self) -> npt.NDArray[np.float32]:
         """Return the numbers of the constant, in its own shape, exactly."""
-        return _values(self).reshape(self.shape).astype(np.float32, copy=False)
+        return entries(self.value, _DTYPES[self.element]).astype(np.float32, copy=False)
 
 
 # The ml_program.globals of a module: by the operation around each, and its name as `symbol` returns it.
@@ -110,6 +105,8 @@ def source_axes(op: Any) -> list[int | None] | None:
     rank = op.results[0].type.rank
     if op.name == "linalg.transpose":
         return list(op.attributes["permutation"])
+    if op.name == "arith.extf":
+        return list(range(rank))
     if op.name == "linalg.broadcast":
         added = set(op.attributes["dimensions"])
         kept = iter(range(rank))
@@ -118,11 +115,13 @@ def source_axes(op: Any) -> list[int | None] | None:
 
 
 def _copied_axes(op: Any, rank: int) -> list[int | None] | None:
-    """Return what `source_axes` does for a linalg.generic that only copies one input."""
+    """Return what `source_axes` does for a linalg.generic that only copies one input, or extends its numbers."""
     block = op.regions[0].blocks[0]
-    if len(op.operands) != 2 or len(list(block.operations)) != 1:
+    *before, end = (inner.operation for inner in block)
+    if len(op.operands) != 2 or [inner.name for inner in before] not in ([], ["arith.extf"]):
         return None
-    if block.operations[0].operation.operands[0] != block.arguments[0]:
+    copied = before[0].operands[0] if before else end.operands[0]
+    if copied != block.arguments[0] or (before and end.operands[0] != before[0].result):
         return None
     source, result = (m.value for m in op.attributes["indexing_maps"])
     if result != ir.AffineMap.get_identity(rank):
@@ -152,7 +151,7 @@ def _held(op: Any, axes: tuple[int | None, ...], known: Globals) -> Weight | Non
     if "value" not in holder.attributes:
         return None
     value = holder.attributes["value"]
-    resource = _resource(value)
+    resource = resource_name(value)
     if resource is None and not isinstance(value, ir.DenseElementsAttr):
         return None
     names += () if resource is None else (resource,)
@@ -169,50 +168,6 @@ def _loaded(op: Any, known: Globals) -> Any | None:
     return known.get((around, name))
 
 
-def _resource(value: Any) -> str | None:
-    """Return the name of a dense resource, which the bindings give as a plain attribute; None for anything else."""
-    if isinstance(value, ir.DenseElementsAttr):
-        return None
-    match = _RESOURCE.match(str(value))
-    return match and unescape(match[1] or match[2])
-
-
 def location_names(location: Any) -> tuple[str, ...]:
     """Return the names that a location gives: `loc("layer.weight")`, alone or around a position."""
     return tuple(unescape(name) for name in re.findall(r'loc\("((?:[^"\\]|\\.)*)"(?!:)', str(location)))
-
-
-def _values(weight: Weight) -> npt.NDArray[Any]:
-    dtype = _DTYPES[weight.element]
-    if _resource(weight.value) is not None:
-        return np.frombuffer(_blob(weight), dtype)
-    if weight.element == "f32":
-        return np.array(weight.value)
-    # The bindings have no reader for these: MLIR's text has the bytes of large constants and the numbers of small ones.
-    text = str(weight.value)
-    if '"0x' in text:
-        data = np.frombuffer(bytes.fromhex(text[text.index('"0x') + 3 : text.rindex('"')]), dtype)
-    else:
-        data = np.array([_number(t, dtype) for t in _NUMBER.findall(text.rpartition(":")[0])], dtype)
-    return np.broadcast_to(data, weight.shape) if data.size == 1 else data
-
-
-def _number(text: str, dtype: Any) -> Any:
-    return np.uint16(int(text, 16)).view(dtype) if text.startswith("0x") else dtype.type(float(text))
-
-
-def _blob(weight: Weight) -> bytes:
-    """Return the bytes of a dense resource, which the bindings give as text only."""
-    # Only an operation that is in no other is printed with its resources.
-    value = weight.value
-    with ir.Location.unknown(value.context):
-        alone = ir.Operation.create("arith.constant", results=[value.type], attributes={"value": value}, ip=False)
-    text = str(alone)
-    start = text.rfind(_BLOB)
-    if start < 0:
-        raise LookupError("its resource has no data")
-    start += len(_BLOB)
-    data = bytes.fromhex(text[start : text.index('"', start)])[4:]
-    if len(data) != weight.size_in_bytes:
-        raise LookupError(f"its resource has {len(data)} bytes, not {weight.size_in_bytes}")
-    return data

@@ -45,7 +45,7 @@ class _Tiling:
 
 @dataclass(frozen=True)
 class Products:
-    """The products of a part of both sides, which are packed in panels; `long` says which side is the long one."""
+    """The products of a part of both sides, which are packed in panels; `long_side` is "lhs" or "rhs"."""
 
     contraction: Contraction
     long_side: str

@@ -58,6 +58,11 @@ def bug(error: Exception) -> str:
     return f"{what} (this is a bug; --mlir-print-stacktrace-on-diagnostic shows the traceback)"
 
 
+def is_unreadable(error: Exception) -> bool:
+    """Tell whether the bindings raised an error because a string in the IR is not valid UTF-8, as MLIR allows."""
+    return isinstance(error, UnicodeDecodeError) or (isinstance(error, RuntimeError) and _CONVERSION in str(error))
+
+
 def tree(diagnostic: Diagnostic) -> Iterator[Diagnostic]:
     """Yield a diagnostic and all its notes, in the order in which they are shown."""
     yield diagnostic
@@ -72,6 +77,7 @@ def spell_tree(diagnostic: Diagnostic) -> str:
     return "\n".join(part.header() for part in tree(diagnostic))
 
 
+_CONVERSION = "str_from_cstr_and_size(): conversion error"
 _UNKNOWN = "loc(unknown)"
 _FILE_LOCATION = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
 

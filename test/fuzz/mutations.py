@@ -1,32 +1,17 @@
-"""Feed mx-opt what it was not made for: mutated IR, in child processes, with a time limit.
+"""Inputs for fuzzing: the IR of the tests, and what makes it wrong, odd, deep or long."""
 
-    python test/fuzz/fuzz_opt.py --seconds=60 --seed=0 --keep=findings
-
-Starts from the lit tests and changes bytes, tokens and nesting. A signal, more than `LIMIT` seconds, a traceback or an
-internal error is a finding: its input is kept, and the exit code is 1. Text alone: the bindings' reader of bytecode is
-MLIR's own, with nothing of ours before it.
-"""
-
-import argparse
-import contextlib
-import os
 import random
 import re
-import signal
-import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-HERE = Path(__file__).parent
-ROOT = HERE.parent.parent
-LIMIT = 10
-"""Seconds an input may take."""
+ROOT = Path(__file__).parent.parent.parent
 
-FLAGS = ([], [], ["--mx-to-linalg"], ["--mx-tile-to-linalg"], ["--canonicalize", "--cse"], ["--mlir-print-op-generic"])
 TOKEN = re.compile(rb'"[^"\n]*"|[\w$.%@#!^]+|\s+|.', re.DOTALL)
 ODD = ("\0", "\u202e", "\u00e9", "\U0001f600", "\ufeff", "\u2028", "\x85", "\ud800", "\x1b[31m")
+NUMBERS = (0, -1, 2**31, 2**32, 2**63 - 1, 2**63, 2**64, 10**30)
+LONGEST = 400_000
+"""How many bytes repetition may make of an input."""
 
 _Mutation = Callable[[random.Random, bytes, list[bytes]], bytes]
 
@@ -84,8 +69,7 @@ def _number(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
     if not found:
         return text
     number = rng.choice(found)
-    values = (0, -1, 2**31, 2**32, 2**63 - 1, 2**63, 2**64, 10**30)
-    new = rng.choice((*(str(v).encode() for v in values), b"9" * 3000, b"9" * 20_000, b"?"))
+    new = rng.choice((*(str(v).encode() for v in NUMBERS), *(b"9" * n for n in (3000, 6000, 20_000)), b"?"))
     return text[: number.start()] + new + text[number.end() :]
 
 
@@ -95,7 +79,25 @@ def _insert(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
     return text[:at] + new + text[at:]
 
 
-MUTATIONS: tuple[_Mutation, ...] = (_flip, _tokens, _tokens, _splice, _truncate, _nest, _number, _number, _insert)
+def _repeat(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
+    """Write a few tokens or a line thousands of times: what takes quadratic time shows."""
+    tokens = rng.choice((TOKEN.findall(text), text.splitlines(keepends=True)))
+    start = rng.randrange(len(tokens))
+    end = start + rng.choice((1, 1, 2, 3, 5))
+    piece = b"".join(tokens[start:end])
+    times = min(rng.choice((100, 10_000, 200_000)), LONGEST // (len(piece) + 1))
+    return b"".join(tokens[:start]) + piece * times + b"".join(tokens[end:])
+
+
+def _noise(rng: random.Random, text: bytes, _: list[bytes]) -> bytes:
+    at = rng.randrange(len(text))
+    return text[:at] + rng.randbytes(rng.choice((1, 30, 3000))) + text[at + rng.randrange(len(text)) :]
+
+
+MUTATIONS: tuple[_Mutation, ...] = (
+    *(_flip, _tokens, _tokens, _tokens, _splice, _splice, _truncate),
+    *(_nest, _number, _number, _insert, _insert, _repeat, _noise),
+)
 
 
 def mutant(rng: random.Random, originals: list[bytes]) -> bytes:
@@ -103,83 +105,26 @@ def mutant(rng: random.Random, originals: list[bytes]) -> bytes:
     text = rng.choice(originals)
     for _ in range(rng.randint(1, 3)):
         text = rng.choice(MUTATIONS)(rng, text, originals) or b" "
-    return text
+    return text[: 4 * LONGEST]
 
 
-def _child(path: str, flags: list[str], result: str) -> int:
-    """Run the command in this process, all that it prints in a file; return its exit code."""
-    from mx_dialect import opt
-
-    descriptor = os.open(result, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(descriptor, 1)
-    os.dup2(descriptor, 2)
-    sys.stdout = open(1, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
-    code = opt.main([path, "--allow-unregistered-dialect", *flags])
-    sys.stdout.flush()
-    sys.stderr.flush()
-    return code
-
-
-def run_one(text: bytes, flags: list[str], folder: Path) -> str | None:
-    """Run mx-opt on a text in a forked process; return what went wrong, None if nothing did."""
-    path, result = folder / "input.mlir", folder / "output.txt"
-    path.write_bytes(text)
-    child = os.fork()
-    if child == 0:
-        signal.alarm(LIMIT)
-        code = 3
-        with contextlib.suppress(BaseException):
-            code = _child(str(path), flags, str(result))
-        os._exit(code)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if status == -signal.SIGALRM:
-        return f"hang of more than {LIMIT} s"
-    if status < 0:
-        return f"crash ({signal.Signals(-status).name})"
-    if status not in (0, 1):
-        return f"exit code {status}"
-    said = result.read_bytes()
-    return "internal error" if b"internal error" in said or b"Traceback (most" in said else None
-
-
-def fuzz(seed: int, seconds: float, most: int | None = None) -> Iterator[tuple[bytes, list[str], str | None]]:
-    """Yield inputs, their flags and what went wrong, until the time or the number of inputs is used up."""
-    from mx_dialect import dialect
-
-    dialect.load()  # once, before the forks
-    rng = random.Random(seed)
-    originals = seeds()
-    end = time.monotonic() + seconds
-    done = 0
-    with tempfile.TemporaryDirectory() as folder:
-        while time.monotonic() < end and (most is None or done < most):
-            text, flags = mutant(rng, originals), rng.choice(FLAGS)
-            yield text, flags, run_one(text, flags, Path(folder))
-            done += 1
-
-
-def main() -> int:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(description="Fuzz mx-opt with mutated IR.")
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--keep", type=Path, help="folder for inputs that fail")
-    options = parser.parse_args()
-    count = findings = 0
-    for text, flags, wrong in fuzz(options.seed, options.seconds):
-        count += 1
-        if wrong is None:
-            continue
-        findings += 1
-        print(f"{wrong}: mx-opt {' '.join(flags)}", flush=True)
-        if options.keep is not None:
-            options.keep.mkdir(parents=True, exist_ok=True)
-            (options.keep / f"seed{options.seed}-{count}.mlir").write_bytes(text)
-    print(f"{count} executions, {findings} findings")
-    return 1 if findings else 0
-
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
-    sys.exit(main())
+def mutated_bytecode(rng: random.Random, originals: list[bytes]) -> bytes:
+    """Return bytecode with a few of its bytes changed, lost, inserted or taken from elsewhere, its magic number kept."""
+    data = bytearray(rng.choice(originals))
+    for _ in range(rng.choice((1, 1, 1, 2, 4, 8))):
+        at = rng.randrange(4, len(data) + 1)
+        other = rng.choice(originals)
+        start = rng.randrange(len(other))
+        action = rng.randrange(6)
+        if action < 2:
+            data[at : at + 1] = rng.randbytes(1)
+        elif action == 2 and at < len(data):
+            data[at] ^= 1 << rng.randrange(8)
+        elif action == 3:
+            del data[at : at + rng.randint(1, 4)]
+        elif action == 4:
+            data[at:at] = rng.randbytes(rng.randint(1, 4))
+        else:
+            piece = other[start : start + rng.randint(1, 64)]
+            data[at : at + len(piece)] = piece
+    return bytes(data)

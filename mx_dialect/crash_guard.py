@@ -5,6 +5,8 @@ process can prevent it. `guarded` forks before the bindings are loaded, which co
 it is doing, and the parent says it if a signal ends the child.
 
     mx-opt: error: native code crashed (SIGSEGV) while reading 'damaged.mlirbc'
+
+Bytecode can also send MLIR's reader round in circles, which `limited` bounds.
 """
 
 import contextlib
@@ -12,12 +14,13 @@ import mmap
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from types import FrameType
+from typing import NoReturn
 
 _LONGEST = 1000
 _CRASHES = {
-    name: getattr(signal, name)
+    getattr(signal, name)
     for name in ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSYS")
     if hasattr(signal, name)
 }
@@ -33,6 +36,19 @@ def note(activity: str) -> None:
     if _noted is not None:
         data = activity.encode("utf-8", "replace")[:_LONGEST]
         _noted[: len(data) + 1] = data + b"\0"
+
+
+@contextlib.contextmanager
+def limited(seconds: float) -> Generator[None]:
+    """End a child process, and with it the command after an error, if the block takes more processor time."""
+    if _noted is None:
+        yield
+        return
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def guarded(command: str, run: Callable[[], int]) -> int:
@@ -55,11 +71,14 @@ def guarded(command: str, run: Callable[[], int]) -> int:
     status = _status(child)
     if status >= 0:
         return status
-    crash = next((name for name, number in _CRASHES.items() if number == -status), None)
-    if crash is None:
-        _end_by(-status)
     activity = _noted[:].partition(b"\0")[0].decode(errors="replace") or "starting"
-    print(f"{command}: error: native code crashed ({crash}) while {activity}", file=sys.stderr)
+    if -status in _CRASHES:
+        problem = f"native code crashed ({signal.Signals(-status).name}) while {activity}"
+    elif -status == signal.SIGPROF:
+        problem = f"{activity} takes too long"
+    else:
+        _end_by(-status)
+    print(f"{command}: error: {problem}", file=sys.stderr)
     return 1
 
 
@@ -93,7 +112,8 @@ def _status(child: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def _end_by(number: int) -> None:
+def _end_by(number: int) -> NoReturn:
     if number != signal.SIGKILL:
         signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
+    os._exit(128 + number)

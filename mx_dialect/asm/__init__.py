@@ -29,6 +29,7 @@ from mx_dialect.asm.position_map import Translation
 from mx_dialect.asm.printer import to_custom
 from mx_dialect.asm.reader import to_generic
 from mx_dialect.asm.table import operation_table, unknown_attribute, unknown_operation
+from mx_dialect.crash_guard import limited
 from mx_dialect.diagnostics import Collector, Diagnostic, MxError, collecting, is_unreadable, tell
 from mx_dialect.types import verify_types
 
@@ -42,6 +43,10 @@ __all__ = [
     "to_custom",
     "to_generic",
 ]
+
+SECONDS = 10.0
+BYTES_A_SECOND = 100_000
+"""How much processor time reading bytecode may take in a command: `SECONDS`, and more for long data."""
 
 # What MLIR calls text that came from no file.
 _UNNAMED = "-"
@@ -81,8 +86,8 @@ def parse(text: str, context: ir.Context, source_name: str = _UNNAMED, implicit_
 def parse_bytecode(data: bytes, context: ir.Context, source_name: str = _UNNAMED) -> ir.Module:
     """Return the module that MLIR bytecode holds, verified; locations are those stored in it.
 
-    MLIR's reader may end the process on damaged data: take them from whom you trust, or read them in a child process,
-    as mx-opt and mx-run do.
+    MLIR's reader may end the process on damaged data, or find no end: take them from whom you trust, or read them in a
+    child process, as mx-opt and mx-run do.
 
     Raises:
         MxError: the data are not valid bytecode of a valid module.
@@ -91,7 +96,7 @@ def parse_bytecode(data: bytes, context: ir.Context, source_name: str = _UNNAMED
     def position(diagnostic: Diagnostic) -> Diagnostic:
         return diagnostic if diagnostic.file != _UNNAMED else replace(diagnostic, file=source_name)
 
-    with _readable(source_name):
+    with _readable(source_name), limited(SECONDS + len(data) / BYTES_A_SECOND):
         return _verified(_parse(data, context, position))
 
 

@@ -7,8 +7,8 @@ A signal, more than `--limit` seconds, an exception, a traceback, an internal er
 file that nobody asked for are findings: each is printed with its number, and the exit code is 1. The seed and the number
 make the same input again. `targets` says what is fuzzed, `mutations` with what, `workers` how.
 
-Crashes in parsers and passes of MLIR alone are printed and counted, and are no findings: mx-opt runs in a child process,
-and its parent makes an error of them.
+Crashes in parsers and passes of MLIR alone, and bytecode that its reader never ends reading, are printed and counted,
+and are no findings: mx-opt runs in a child process, and its parent makes an error of them.
 
 An input that was wrong once belongs into `corpus`, made small, where `test/python/test_fuzz_corpus.py` runs it again.
 """

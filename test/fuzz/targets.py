@@ -4,6 +4,7 @@ import contextlib
 import os
 import random
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,6 +139,15 @@ def _pass_order(rng: random.Random, ours: list[str], upstream: list[str]) -> str
     return f"--pass-pipeline=builtin.module({','.join(_with_options(rng, name) for name in chosen)})"
 
 
+def _warm() -> None:
+    """Import what mx-opt imports when it needs it: workers are forked, and need not do it again."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "empty.mlir")
+        path.write_text("module {}")
+        flags = ("--mx-to-linalg", "--canonicalize", "--verify-roundtrip", "--verify-diagnostics")
+        opt.main([str(path), *flags, "-o", os.devnull])
+
+
 def asm_target() -> Target:
     originals = seeds()
     summary = "mutated text through the asm package, in process"
@@ -145,14 +155,18 @@ def asm_target() -> Target:
 
 
 def opt_target() -> Target:
+    _warm()
     originals = seeds()
     summary = "mutated text through mx-opt with a few flags"
     return Target("opt", summary, lambda rng: Case(mutant(rng, originals), _some_flags(rng)), run_opt)
 
 
 def passes_target() -> Target:
+    _warm()
     originals = [text for text, _ in _valid(seeds())]
     ours, upstream = _pass_names()
+    for name in ours:
+        passes.get(name)
 
     def case(rng: random.Random) -> Case:
         return Case(rng.choice(originals), (_pass_order(rng, ours, upstream),))
@@ -161,6 +175,7 @@ def passes_target() -> Target:
 
 
 def bytecode_target() -> Target:
+    _warm()
     originals = [data for _, data in _valid(seeds())]
     summary = "mutated bytecode through mx-opt with a few flags"
 

@@ -75,7 +75,7 @@ class Pool:
                 job = self._workers.pop(pid)
                 last = int.from_bytes(self._numbers[8 * job : 8 * job + 8], "little")
                 self.done += (last - starts[job]) // self._jobs
-                found = self._explained(os.waitstatus_to_exitcode(status), self._printed(job, Path(folder)))
+                found = self._explained(last, os.waitstatus_to_exitcode(status), self._printed(job, Path(folder)))
                 if found is not None:
                     yield Finding(last, found[0], self.case(last), found[1])
                     self.done += 1
@@ -87,7 +87,7 @@ class Pool:
     def _printed(self, job: int, folder: Path) -> Path:
         return folder / str(job) / "printed"
 
-    def _explained(self, code: int, printed: Path) -> tuple[str, bool] | None:
+    def _explained(self, number: int, code: int, printed: Path) -> tuple[str, bool] | None:
         """Return what was wrong with a worker's last case, and whether it was MLIR alone; None for the end of a batch."""
         if code == _WRONG:
             return printed.with_name("wrong").read_text(errors="replace"), False
@@ -95,11 +95,12 @@ class Pool:
             return (f"exit code {code}", False) if code else None
         innermost = _INNERMOST.search(printed.read_text(errors="replace"))
         where = f" in {innermost[3]}, {innermost[1]}:{innermost[2]}" if innermost else ""
-        if code in (-signal.SIGPROF, -signal.SIGALRM):
-            return f"hang of more than {self._limit:g} s{where}", False
         is_mlirs = innermost is not None and any(
             innermost[1].endswith(f"mx_dialect/{file}") and innermost[3] == name for file, name in _INTO_MLIR
         )
+        if code in (-signal.SIGPROF, -signal.SIGALRM):
+            # That of text is for us to prevent; the commands limit how long bytecode is read.
+            return f"hang of more than {self._limit:g} s{where}", is_mlirs and self.case(number).suffix == ".mlirbc"
         return f"crash ({signal.Signals(-code).name}){where}", is_mlirs
 
     def _start(self, job: int, first: int, end: float, most: int | None, folder: Path) -> None:

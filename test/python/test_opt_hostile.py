@@ -265,3 +265,24 @@ def test_bytecode_with_names_that_are_no_text(mx_opt: Run) -> None:
         assert "internal error" not in err
         with pytest.raises(MxError):
             asm.parse_bytecode(damaged, context)
+
+
+def test_files_that_locations_name(mx_opt: Run, tmp_path: Path) -> None:
+    """The line of a file is shown where it helps; a device, a file without end and one too large are left alone."""
+    (tmp_path / "a").write_text("the line\n")
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(2**40)
+    names = [
+        str(tmp_path / "a"),
+        str(tmp_path / "large"),
+        str(tmp_path),
+        "/dev/zero",
+        "/proc/kmsg",
+        "a\\00b",
+        "x" * 5000,
+    ]
+    for name in names:
+        code, out, err = mx_opt(stdin=f'"mx.dequantize_block"() : () -> () loc("{name}":1:1)')
+        assert (code, out) == (1, "")
+        assert "op expects exactly 1 operands" in err
+        assert ("the line" in err) == (name == names[0])

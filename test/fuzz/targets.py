@@ -7,7 +7,9 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from mutations import NUMBERS, mutant, mutated_bytecode, seeds
 
@@ -50,19 +52,18 @@ class Target:
     batch: int = 200
 
 
-def run_asm(case: Case, _: Path, contexts: list[object] = []) -> str | None:  # noqa: B006  # one for a process
+def run_asm(case: Case, _: Path) -> str | None:
     """Translate, parse, print in both forms and read again; only `MxError` may be raised, and nothing may change."""
     text = case.data.decode("utf-8", "surrogateescape")
-    if not contexts:
-        contexts.append(_context())
+    context = _context()
     try:
         asm.to_custom(text)
         try:
-            module = asm.parse(text, contexts[0], "input.mlir", len(text) % 2 == 0)
+            module = asm.parse(text, context, "input.mlir", len(text) % 2 == 0)
         except MxError as error:
             return None if str(error).strip() else "an error without a message"
         generic = asm.to_asm(module, generic=True)
-        again = asm.parse(asm.to_asm(module), contexts[0], "again.mlir", len(text) % 2 == 0)
+        again = asm.parse(asm.to_asm(module), context, "again.mlir", len(text) % 2 == 0)
     except Exception as error:
         return f"exception {type(error).__name__}: {error}"
     # A context gives resources new names when it reads them again.
@@ -92,7 +93,8 @@ def run_opt(case: Case, printed: Path) -> str | None:
     return f"wrote {os.listdir()}" if os.listdir() else None
 
 
-def _context() -> object:
+@cache
+def _context() -> Any:
     context = dialect.load()
     context.allow_unregistered_dialects = True
     # Threads would not be there any more after a fork.

@@ -125,11 +125,7 @@ def planted(tmp_path: Path, target: str, *faults: str) -> tuple[int, str]:
 def test_planted_faults_of_the_parser(tmp_path: Path) -> None:
     code, out = planted(tmp_path, "asm", "fail(ValueError('planted'))", "os.abort()", "os._exit(5)")
     assert code == 1
-    for message in (
-        "exception ValueError: planted",
-        r"crash \(SIGABRT\) in planted, .*reader.*|crash \(SIGABRT\) in",
-        "exit code 5",
-    ):
+    for message in ("exception ValueError: planted", r"crash \(SIGABRT\) in ", "exit code 5"):
         assert re.search(rf"(?m)^\d+: {message}", out)
     findings = re.search(r"40 executions in \d+ s, (\d+) findings", out)
     assert findings is not None

@@ -1,7 +1,7 @@
 """Turns the crash of a command in native code into an error: the command runs in a child process.
 
 MLIR's parsers and passes end the process on some inputs, bytecode with a wrong byte among them, and nothing in that
-process can prevent it. `guarded` forks before the bindings are loaded, which costs milliseconds; the child notes what
+process can prevent it. `guarded` forks before the bindings are loaded, which costs some 30 ms; the child notes what
 it is doing, and the parent says it if a signal ends the child.
 
     mx-opt: error: native code crashed (SIGSEGV) while reading 'damaged.mlirbc'

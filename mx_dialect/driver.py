@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from mx_dialect import input_passes, passes, pipelines, transform_files
 from mx_dialect._mlir import ir, passmanager
-from mx_dialect.diagnostics import Collector, Diagnostic, MxError, bug, collecting
+from mx_dialect.diagnostics import Collector, Diagnostic, MxError, bug, collecting, is_unreadable
 from mx_dialect.ir_dumps import Dumps, IrPrinting, targets
 from mx_dialect.pass_reports import Statistics, Timing
 from mx_dialect.pipeline_text import Element, fail_at, parse_elements, shifted
@@ -144,6 +144,13 @@ def _upstream_problem(pipeline: str, context: Any) -> str | None:
     return None
 
 
+def _failure(element: Element, error: Exception) -> str:
+    """Return the message about an exception that is no `MxError`: a bug, unless the bindings cannot read the IR."""
+    if is_unreadable(error):
+        return f"pass '{element.name}' failed: a name or string that it has to read is not valid UTF-8"
+    return f"internal error in pass '{element.name}': {bug(error)}"
+
+
 def run(root: ir.Operation, elements: tuple[Element, ...], settings: Settings) -> None:
     """Run resolved elements over an operation, in place.
 
@@ -221,7 +228,7 @@ class _Run:
             except Exception as error:
                 if self.settings.debug:
                     traceback.print_exc(file=self.settings.stream or sys.stderr)
-                raise MxError(f"internal error in pass '{element.name}': {bug(error)}") from error
+                raise MxError(_failure(element, error)) from error
         if errors:
             raise MxError.of(*errors)
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from mx_dialect import opt_flags, opt_listings
+from mx_dialect.crash_guard import guarded
 from mx_dialect.diagnostics import MxError, bug
 from mx_dialect.opt_files import STANDARD, write_output
 from mx_dialect.opt_options import UsageError
@@ -19,20 +20,36 @@ _DEBUG = "mlir-print-stacktrace-on-diagnostic"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command with these arguments (the process's own if None) and return its exit code."""
-    if argv is None:
-        own_process()
-    arguments = sys.argv[1:] if argv is None else list(argv)
+    """Run the command with these arguments and return its exit code.
+
+    With the process's own, which None stands for, it runs in a child process, so that a crash of MLIR is an error.
+    """
+    if argv is not None:
+        return _reported(list(argv))
+    own_process()
+    arguments = sys.argv[1:]
+    # A debugger wants one process.
+    return _reported(arguments) if _debugging(arguments) else guarded("mx-opt", lambda: _reported(arguments))
+
+
+def _debugging(arguments: list[str]) -> bool:
+    return any(argument.lstrip("-") == _DEBUG for argument in arguments)
+
+
+def _reported(arguments: list[str]) -> int:
+    """Run the command with its failures told to the user; return the exit code."""
     try:
         return _main(arguments)
     except UsageError as error:
         say(f"mx-opt: {error}")
     except MxError as error:  # before there is a session: no bindings that can be used
         say(f"mx-opt: error: {error}")
+    except MemoryError:
+        say("mx-opt: error: not enough memory")
     except RecursionError:
         say("mx-opt: error: the input is nested too deeply")
     except Exception as error:
-        if any(argument.lstrip("-") == _DEBUG for argument in arguments):
+        if _debugging(arguments):
             raise
         say(f"mx-opt: internal error: {bug(error)}")
     return 1

@@ -20,7 +20,8 @@ def samples(
 
     A function has a sample for each round up to the last one it took part in, at least three (or `rounds`, if fewer;
     one, if a call takes longer than `seconds`).
-    `pause` seconds before each sample let threads of the function before it, which may spin for new work, go to sleep.
+    `pause` seconds before each sample let threads of the function before it, which may spin for new work, go to sleep;
+    one call that is not measured wakes the function's own.
     """
     calls: dict[str, int] = {}
     limits: dict[str, int] = {}
@@ -30,7 +31,7 @@ def samples(
             # The first call may have allocated and looked things up.
             once = _seconds_of(function)
         calls[name] = max(1, int(_SAMPLE_SECONDS / once))
-        share = seconds / len(functions) / (once * calls[name] + pause)
+        share = seconds / len(functions) / (once * (calls[name] + (pause > 0)) + pause)
         limits[name] = min(rounds, max(_FEWEST_ROUNDS if once < seconds else 1, int(share)))
     taken: dict[str, list[float]] = {name: [] for name in functions}
     for number in range(rounds):
@@ -39,6 +40,8 @@ def samples(
                 continue
             if pause:
                 time.sleep(pause)
+                # The function's own threads sleep as well by now, and the processor is slow to wake.
+                function()
             count = calls[name]
             start = time.perf_counter()
             for _ in range(count):

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mx_dialect._mlir import ir
+from mx_dialect.dense_resources import resource_bytes, resource_name
 from mx_dialect.diagnostics import unescape
 from mx_dialect.walk import operations
 
@@ -25,10 +26,6 @@ VIEWS = ("linalg.transpose", "linalg.broadcast", "linalg.generic")
 # Exporters put one or two views behind a constant.
 _MOST_VIEWS = 16
 
-_RESOURCE = re.compile(r'dense_resource<(?:"((?:[^"\\]|\\.)*)"|([^">]*))>')
-
-# Where a blob begins in the text of an operation; its first four bytes are its alignment.
-_BLOB = ': "0x'
 _NUMBER = re.compile(r"0x[0-9A-Fa-f]+|-?\d+\.\d+(?:[eE][+-]?\d+)?")
 
 
@@ -152,7 +149,7 @@ def _held(op: Any, axes: tuple[int | None, ...], known: Globals) -> Weight | Non
     if "value" not in holder.attributes:
         return None
     value = holder.attributes["value"]
-    resource = _resource(value)
+    resource = resource_name(value)
     if resource is None and not isinstance(value, ir.DenseElementsAttr):
         return None
     names += () if resource is None else (resource,)
@@ -169,14 +166,6 @@ def _loaded(op: Any, known: Globals) -> Any | None:
     return known.get((around, name))
 
 
-def _resource(value: Any) -> str | None:
-    """Return the name of a dense resource, which the bindings give as a plain attribute; None for anything else."""
-    if isinstance(value, ir.DenseElementsAttr):
-        return None
-    match = _RESOURCE.match(str(value))
-    return match and unescape(match[1] or match[2])
-
-
 def location_names(location: Any) -> tuple[str, ...]:
     """Return the names that a location gives: `loc("layer.weight")`, alone or around a position."""
     return tuple(unescape(name) for name in re.findall(r'loc\("((?:[^"\\]|\\.)*)"(?!:)', str(location)))
@@ -184,8 +173,8 @@ def location_names(location: Any) -> tuple[str, ...]:
 
 def _values(weight: Weight) -> npt.NDArray[Any]:
     dtype = _DTYPES[weight.element]
-    if _resource(weight.value) is not None:
-        return np.frombuffer(_blob(weight), dtype)
+    if resource_name(weight.value) is not None:
+        return np.frombuffer(resource_bytes(weight.value, weight.size_in_bytes), dtype)
     if weight.element == "f32":
         return np.array(weight.value)
     # The bindings have no reader for these: MLIR's text has the bytes of large constants and the numbers of small ones.
@@ -199,20 +188,3 @@ def _values(weight: Weight) -> npt.NDArray[Any]:
 
 def _number(text: str, dtype: Any) -> Any:
     return np.uint16(int(text, 16)).view(dtype) if text.startswith("0x") else dtype.type(float(text))
-
-
-def _blob(weight: Weight) -> bytes:
-    """Return the bytes of a dense resource, which the bindings give as text only."""
-    # Only an operation that is in no other is printed with its resources.
-    value = weight.value
-    with ir.Location.unknown(value.context):
-        alone = ir.Operation.create("arith.constant", results=[value.type], attributes={"value": value}, ip=False)
-    text = str(alone)
-    start = text.rfind(_BLOB)
-    if start < 0:
-        raise LookupError("its resource has no data")
-    start += len(_BLOB)
-    data = bytes.fromhex(text[start : text.index('"', start)])[4:]
-    if len(data) != weight.size_in_bytes:
-        raise LookupError(f"its resource has {len(data)} bytes, not {weight.size_in_bytes}")
-    return data

@@ -5,18 +5,25 @@ generalization says, and floats are computed in double precision, each with a bo
 (`interpreter_values`). Codes are exact: `mx.quantize_block` of exact floats gives the bits of `reference.quantize`.
 Quantizing what a kernel knows only up to roundings may go either way; nothing is claimed then.
 
-Evaluated are the mx operations of the value level, func.call, linalg on tensors, and what `interpreter_tensor` and
-`interpreter_scalar` have. Loops of scf and everything else are refused by name.
+Evaluated are the mx operations of the value level, func.call, linalg on tensors, and what `interpreter_control`,
+`_tensor`, `_scalar`, `_math` and `_narrow` have. Everything else is refused by name.
 """
 
 import re
 from collections import ChainMap
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
 
-from mx_dialect import driver, interpreter_scalar, interpreter_tensor, reference
+from mx_dialect import (
+    driver,
+    interpreter_constants,
+    interpreter_control,
+    interpreter_scalar,
+    interpreter_tensor,
+    reference,
+)
 from mx_dialect._mlir import ir
 from mx_dialect.codes import numpy_dtype
 from mx_dialect.diagnostics import error_at
@@ -28,6 +35,7 @@ from mx_dialect.interpreter_values import (
     Blocks,
     Floats,
     Value,
+    element_of,
     exact,
     product,
     times,
@@ -35,10 +43,10 @@ from mx_dialect.interpreter_values import (
 from mx_dialect.layouts import packed
 from mx_dialect.mx_array import MxArray
 from mx_dialect.reference import Quantized
-from mx_dialect.runtime.memref import dtype_of
 from mx_dialect.storage_ops import format_of
 
-_DEEPEST_CALL = 64
+_DEEPEST = 64
+_TERMINATORS = ("func.return", "linalg.yield", "scf.condition", "scf.yield")
 _REMEDY = "compare with given arrays instead: --check=FILE.npz"
 
 
@@ -65,7 +73,7 @@ def evaluate(module: Any, name: str, arguments: Sequence[Any]) -> list[Value]:
 def _argument(given: Any, type_: Any) -> Value:
     if isinstance(given, MxArray):
         return Blocks(Quantized(given.mantissa, given.scale, given.block_size, given.axis, given.element_type))
-    element = interpreter_scalar.element_of(type_)
+    element = element_of(type_)
     return exact(given, element) if element in PRECISIONS else np.asarray(given)
 
 
@@ -74,25 +82,29 @@ class _Evaluation:
 
     def __init__(self, functions: dict[str, Any]):
         self._functions = functions
+        self._iterations = interpreter_control.Iterations()
 
     def call(self, function: Any, arguments: Sequence[Value], depth: int) -> list[Value]:
-        if depth > _DEEPEST_CALL:
-            raise error_at(function, f"calls nest deeper than {_DEEPEST_CALL}, which --check does not follow")
         if len(function.regions[0].blocks) != 1:
             raise error_at(function, f"a function of one block is evaluated, no branches; {_REMEDY}")
-        results = self._block(function.regions[0].blocks[0], arguments, {}, depth)
+        results = self._block(function.regions[0].blocks[0], arguments, ChainMap(), depth)
         return [_folded_in(value, function) for value in results]
 
-    def _block(
-        self, block: Any, arguments: Sequence[Value], outer: MutableMapping[Any, Value], depth: int
-    ) -> list[Value]:
-        """Return the values of a block's terminator, `outer` those of values from around it."""
+    def _block(self, block: Any, arguments: Sequence[Value], outer: ChainMap[Any, Value], depth: int) -> list[Value]:
+        """Return the values of a block's terminator; `outer` has the values around it.
+
+        `depth` is in how many calls, loops and branches it is.
+        """
+        if depth > _DEEPEST:
+            raise error_at(
+                block.owner, f"calls, loops and branches nest deeper than the {_DEEPEST} that --check follows"
+            )
         # A body sees the values around it; copying them for each point of a loop would take most of the time.
-        known = ChainMap(dict(zip(block.arguments, arguments, strict=True)), outer)
+        known = outer.new_child(dict(zip(block.arguments, arguments, strict=True)))
         for op in block.operations:
             operation = op.operation
             operands = [known[value] for value in operation.operands]
-            if operation.name in ("func.return", "linalg.yield"):
+            if operation.name in _TERMINATORS:
                 return operands
             try:
                 results = self._operation(operation, operands, known, depth)
@@ -105,20 +117,28 @@ class _Evaluation:
             known.update(zip(operation.results, results, strict=True))
         raise error_at(block.owner, f"a block without a terminator is not evaluated; {_REMEDY}")
 
-    def _operation(
-        self, op: Any, operands: list[Value], known: MutableMapping[Any, Value], depth: int
-    ) -> list[Value] | None:
+    def _operation(self, op: Any, operands: list[Value], known: ChainMap[Any, Value], depth: int) -> list[Value] | None:
         """Return an operation's results, None if it is not known."""
         if op.name == "func.call":
             callee = self._functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
             return self.call(callee, [_folded_in(value, op) for value in operands], depth + 1)
+
+        def run(block: Any, given: Sequence[Value]) -> list[Value]:
+            return self._block(block, given, known, depth + 1)
+
         if op.name == "linalg.generic" and op.results:
-            return interpreter_tensor.generic(
-                op, operands, lambda block, given: self._block(block, given, known, depth)
-            )
+            return interpreter_tensor.generic(op, operands, run)
+        followed = interpreter_control.evaluate(op, operands, run, self._iterations)
+        if followed is not None:
+            return followed
         if op.name == "mx.decompose":
             return _decompose(op, operands)
-        for evaluate_op in (_mx, _constant, interpreter_tensor.evaluate, interpreter_scalar.evaluate):
+        for evaluate_op in (
+            _mx,
+            interpreter_constants.evaluate,
+            interpreter_tensor.evaluate,
+            interpreter_scalar.evaluate,
+        ):
             result = evaluate_op(op, operands)
             if result is not None:
                 return [result]
@@ -154,7 +174,7 @@ def _floats(value: Blocks | Floats) -> Floats:
 
 
 def _dequantize(op: Any, source: Blocks) -> Value:
-    element = interpreter_scalar.element_of(op.results[0].type)
+    element = element_of(op.results[0].type)
     values = _floats(source)
     if element == "f32":
         return values
@@ -215,7 +235,9 @@ def _folded_in(value: Value, where: Any) -> Value:
     return Blocks(scaled, value.exact)
 
 
-def _compose(op: Any, mantissa: Array, scale: Array) -> Value:
+def _compose(op: Any, mantissa: Array | Floats, scale: Array | Floats) -> Value:
+    if isinstance(mantissa, Floats) or isinstance(scale, Floats):
+        raise Unsupported("takes codes that roundings may change")
     spec = op.results[0].type.spec
     dtype = numpy_dtype(spec.element)
     if mantissa.dtype != dtype:
@@ -228,7 +250,7 @@ def _decompose(op: Any, operands: list[Value]) -> list[Value]:
     whole = cast(Blocks, _folded_in(operands[0], op))
     if not whole.exact:
         raise Unsupported("takes codes apart that roundings may change")
-    element = interpreter_scalar.element_of(op.results[0].type)
+    element = element_of(op.results[0].type)
     mantissa = np.asarray(whole.data.mantissa)
     return [mantissa.view(np.int8) if element == "i8" else mantissa, np.asarray(whole.data.scale)]
 
@@ -277,37 +299,3 @@ _MX: dict[str, Any] = {
     "mx.pack": _pack,
     "mx.unpack": _unpack,
 }
-
-
-def _constant(op: Any, operands: list[Value]) -> Value | None:
-    if op.name != "arith.constant":
-        return None
-    attribute, type_ = op.attributes["value"], op.results[0].type
-    element = interpreter_scalar.element_of(type_)
-    dtype = dtype_of(element)
-    if dtype is None or isinstance(attribute, ir.DenseResourceElementsAttr):
-        raise Unsupported("holds data that cannot be read here")
-    if isinstance(attribute, ir.DenseElementsAttr):
-        entries = _entries(attribute, dtype).reshape(list(type_.shape))
-    else:
-        entries = np.array(attribute.value, dtype)
-    return exact(entries, element) if element in PRECISIONS else entries
-
-
-def _entries(attribute: Any, dtype: np.dtype[Any]) -> Array:
-    """Return the entries of a dense constant; the bindings give no buffer for floats that numpy has not."""
-    if dtype.kind in "biuf":
-        return np.array(attribute).astype(dtype)
-    shape = attribute.type.shape
-    if attribute.is_splat:
-        return np.full(shape, attribute.get_splat_value().value, np.float64).astype(dtype)
-    text = str(attribute)
-    if (raw := re.match(r'dense<"0x([0-9A-Fa-f]+)"', text)) is not None:
-        return np.frombuffer(bytes.fromhex(raw[1]), dtype)
-    bits = np.dtype(f"u{dtype.itemsize}")
-    listed = re.findall(r"0x[0-9A-Fa-f]+|[-+0-9.eE]+", text.rpartition(" : ")[0].removeprefix("dense<"))
-    entries = [
-        np.array(int(item, 16), bits).view(dtype) if item.startswith("0x") else np.array(float(item)).astype(dtype)
-        for item in listed
-    ]
-    return np.array(entries, dtype)

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mx_dialect import run_flags
-from mx_dialect.diagnostics import MxError, Sources, render, without_printed_op
+from mx_dialect.diagnostics import STACKTRACE_FLAG, MxError, Sources, bug, python_warnings, render, without_printed_op
 from mx_dialect.opt_files import STANDARD, read_input, write_output
-from mx_dialect.opt_flags import UsageError
+from mx_dialect.opt_options import UsageError, given
 from mx_dialect.report.tensor_files import spell
 from mx_dialect.run_flags import Flags
 
@@ -27,8 +27,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         own_process()
     sources = Sources()
+    arguments = sys.argv[1:] if argv is None else list(argv)
     try:
-        return _main(sys.argv[1:] if argv is None else list(argv), sources)
+        with python_warnings(lambda warning: _say(f"mx-run: {warning.header()}")):
+            return _main(arguments, sources)
     except UsageError as error:
         _say(f"mx-run: {error}")
     except MxError as error:
@@ -39,7 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         reason = "not enough memory" if isinstance(error, MemoryError) else "the input is nested too deeply"
         _say(f"mx-run: error: {reason}")
     except Exception as error:
-        _say(f"mx-run: internal error: {' '.join(f'{type(error).__name__}: {error}'.split())} (this is a bug)")
+        if given(arguments, STACKTRACE_FLAG):
+            raise
+        _say(f"mx-run: internal error: {bug(error)}")
     return 1
 
 
@@ -107,7 +111,9 @@ class _Session:
         if self.flags.pass_pipeline is None:
             return module, module
         lowered = api.parse(source, name)
-        driver.run_pipeline(lowered, self.flags.pass_pipeline, driver.Settings(on_diagnostic=self._report))
+        driver.run_pipeline(
+            lowered, self.flags.pass_pipeline, driver.Settings(on_diagnostic=self._report, debug=self.flags.debug)
+        )
         return module, lowered
 
     def _report(self, diagnostic: Any) -> None:

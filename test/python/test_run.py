@@ -368,6 +368,17 @@ def test_usage_errors(mx_run, arguments, expected):
     assert expected in mx_run.fails(*arguments)
 
 
+def test_internal_errors_have_a_traceback_if_asked_for(mx_run, monkeypatch, capfd):
+    def broken(self, files):
+        raise KeyError("oops")
+
+    monkeypatch.setattr(run._Session, "run", broken)
+    assert run.main(["seed.mlir"]) == 1
+    assert "mx-run: internal error: KeyError: 'oops' (this is a bug; --mlir-print-" in capfd.readouterr().err
+    with pytest.raises(KeyError):
+        run.main(["seed.mlir", "--mlir-print-stacktrace-on-diagnostic"])
+
+
 def test_half_a_pair_of_codes(mx_run):
     np.savez("in.npz", **{"arg0.mantissa": mantissa(np.uint8)})
     assert "argument 0 (arg0) needs arg0.scale" in mx_run.fails("seed.mlir", "in.npz", "--random")

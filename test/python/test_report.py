@@ -25,7 +25,7 @@ from mx_dialect import report
 from mx_dialect.diagnostics import MxError
 from mx_dialect.report import quantization_error
 from mx_dialect.report.quantization_error import Case, Error, Report, measure, summarize
-from mx_dialect.report.tensor_files import Tensor
+from mx_dialect.report.tensor_files import Tensor, reading
 
 ROOT = Path(__file__).parents[2]
 
@@ -472,6 +472,15 @@ def test_broken_npz(run: Run, archive: Path, tmp_path: Path):
     message = run.fails(path)
     assert f"{path}: a" in message
     assert "cannot be read: Bad CRC" in message
+
+
+def test_what_a_parser_says_that_does_not_stand_by_itself_has_the_name_of_the_error() -> None:
+    with pytest.raises(MxError, match=r"x\.npy: cannot be read: KeyError: 'descr'"), reading("x.npy"):
+        raise KeyError("descr")
+    with pytest.raises(MxError, match=r"x\.npy: a: cannot be read: EOFError$"), reading("x.npy", "a"):
+        raise EOFError
+    with pytest.raises(MxError, match=r"x\.npy: cannot be read: the end$"), reading("x.npy"):
+        raise EOFError("the end")
 
 
 @pytest.mark.parametrize("suffix", ["npy", "npz"])

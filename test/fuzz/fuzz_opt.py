@@ -113,8 +113,8 @@ def _child(path: str, flags: list[str], result: str) -> int:
     descriptor = os.open(result, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
-    sys.stdout = open(1, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", errors="replace", closefd=False)
+    sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="replace", closefd=False)
     code = opt.main([path, "--allow-unregistered-dialect", *flags])
     sys.stdout.flush()
     sys.stderr.flush()

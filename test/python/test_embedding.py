@@ -233,7 +233,7 @@ def test_a_context_of_other_bindings():
     with pytest.raises(mx_dialect.MxError, match=r"not a .*Context; .* pass text or bytecode"):
         mx_dialect.load(Context())
     with pytest.raises(mx_dialect.MxError, match="pass text or bytecode"):
-        mx_dialect.parse(PROGRAM, context=Context())  # type: ignore[arg-type]
+        mx_dialect.parse(PROGRAM, context=Context())
 
 
 # --- pattern sets ---

@@ -1,5 +1,4 @@
 """Flags: those that cannot be honoured say why, near misses are pointed out, and what each of the newer ones does."""
-# ruff: noqa: F811  # a fixture imported from elsewhere is the name of a parameter
 
 import json
 import re
@@ -8,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import SEED, Run, mx_opt  # noqa: F401
+from command_line import SEED, Run
 
 from mx_dialect import codes, opt_flags, pass_reports, passes, reference, roundtrip
 from mx_dialect.diagnostics import MxError

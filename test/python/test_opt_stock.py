@@ -3,7 +3,6 @@
 What differs on purpose is taken out of both: the name of the tool, the `error:` before some of its complaints, the
 underline after a caret, and the blank line that ends each output of MLIR's tools.
 """
-# ruff: noqa: F811  # a fixture imported from elsewhere is the name of a parameter
 
 import random
 import re
@@ -12,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import Run, mx_opt  # noqa: F401
+from command_line import Run
 
 STOCK = Path(sys.executable).with_name("torch-mlir-opt")
 

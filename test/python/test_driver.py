@@ -3,6 +3,7 @@
 import contextlib
 import io
 import re
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -154,6 +155,31 @@ def test_a_python_pass_under_an_anchor(recorded: list[tuple[str, Options]]) -> N
 def test_list_options_stay_whole() -> None:
     (element,) = parse_elements("p{sizes=1,2,3 name={a b} other='x y',last=4}")
     assert element.option_items() == {"sizes": "1,2,3", "name": "a b", "other": "x y", "last": "4"}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("a=1,b=2", {"a": "1", "b": "2"}),
+        ("a=1, \t b=2", {"a": "1", "b": "2"}),
+        ("a=1,2 b,c=3", {"a": "1,2", "b": "", "c": "3"}),
+        ("a=,,b=1", {"a": ",", "b": "1"}),
+        ("a=1,b c=2", {"a": "1,b", "c": "2"}),
+        ("a={b=1,c=2},d='x,y=z' e=\"=,\"", {"a": "b=1,c=2", "d": "x,y=z", "e": "=,"}),
+    ],
+)
+def test_a_comma_ends_an_option_before_a_name(options: str, expected: dict[str, str]) -> None:
+    (element,) = parse_elements(f"p{{{options}}}")
+    assert element.option_items() == expected
+
+
+@pytest.mark.parametrize("repeated", ["1,", "1,\t\t", ",", ", ", "x,\t"])
+def test_long_options_take_time_in_proportion(repeated: str) -> None:
+    """Looking at all that follows at each comma took minutes."""
+    (element,) = parse_elements("p{sizes=" + repeated * 300_000 + "}")
+    start = time.process_time()
+    assert len(element.option_items()) <= 2
+    assert time.process_time() - start < 5
 
 
 def test_a_named_pipeline_inside_another(monkeypatch: pytest.MonkeyPatch, recorded: list[tuple[str, Options]]) -> None:

@@ -1,6 +1,7 @@
 """The operations of arith on what `interpreter` computes with, elementwise over arrays that broadcast.
 
-`interpreter_math` has those of math, `interpreter_narrow` the conversions from and to MX floats.
+`interpreter_bits` has divisions, shifts and casts of bits, `interpreter_narrow` the conversions from and to MX floats,
+`interpreter_math` the operations of math.
 """
 
 from collections.abc import Callable
@@ -8,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from mx_dialect import interpreter_math, interpreter_narrow
+from mx_dialect import interpreter_bits, interpreter_math, interpreter_narrow
 from mx_dialect._mlir import arith, ir
 from mx_dialect.interpreter_narrow import NARROW_FLOATS, unify
 from mx_dialect.interpreter_values import PRECISIONS, Array, Floats, Value, element_of, exact, rounded, times
@@ -38,12 +39,14 @@ def evaluate(op: Any, operands: list[Any]) -> Value | None:
         return _SCALING[op.name](operands[0], elements[0], operands[1], elements[1], result)
     if op.name == "arith.select":
         return _select(operands[0], *unify(operands[1], operands[2], result))
-    if not set(elements).isdisjoint(NARROW_FLOATS):
+    if not set(elements).isdisjoint(NARROW_FLOATS) and op.name != "arith.bitcast":
         return None
     if op.name in _COMPARISONS:
         return _COMPARISONS[op.name](op, *operands)
-    found = _OPERATIONS.get(op.name)
-    return interpreter_math.evaluate(op, operands) if found is None else found(*operands)
+    if op.name in _OPERATIONS:
+        return _OPERATIONS[op.name](*operands)
+    found = interpreter_bits.evaluate(op.name, operands, result)
+    return interpreter_math.evaluate(op, operands) if found is None else found
 
 
 def _add(left: Floats, right: Floats) -> Floats:

@@ -192,6 +192,81 @@ def test_float_comparisons(predicate):
     assert_kernel_agrees(text, x, y)
 
 
+INTEGER_PAIRS = [(7, 2), (-7, 2), (7, -2), (-7, -2), (-128, 3), (127, 127), (0, 5), (6, 3), (-1, 7), (100, 6)]
+# By Python's unbounded integers, signed and as unsigned of 8 bits.
+INTEGER_OPERATIONS = {
+    "divsi": lambda x, y: abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1),
+    "remsi": lambda x, y: abs(x) % abs(y) * (-1 if x < 0 else 1),
+    "floordivsi": lambda x, y: x // y,
+    "ceildivsi": lambda x, y: -(-x // y),
+    "divui": lambda x, y: (x % 256) // (y % 256),
+    "remui": lambda x, y: (x % 256) % (y % 256),
+    "ceildivui": lambda x, y: -(-(x % 256) // (y % 256)),
+    "minui": lambda x, y: min(x % 256, y % 256),
+    "maxui": lambda x, y: max(x % 256, y % 256),
+    "shli": lambda x, y: x << y % 8,
+    "shrsi": lambda x, y: x >> y % 8,
+    "shrui": lambda x, y: (x % 256) >> y % 8,
+}
+
+
+@pytest.mark.parametrize("name", INTEGER_OPERATIONS)
+def test_integers(name):
+    x, y = (np.array(column, np.int8) for column in zip(*INTEGER_PAIRS, strict=True))
+    if name.startswith("sh"):
+        y = y % 8
+    n = len(x)
+    text = of_body(
+        (f"%x: tensor<{n}xi8>, %y: tensor<{n}xi8>", f"tensor<{n}xi8>"), f" %r = arith.{name} %x, %y : tensor<{n}xi8>"
+    )
+    (value,) = assert_kernel_agrees(text, x, y)
+    expected = [(INTEGER_OPERATIONS[name](int(a), int(b)) + 128) % 256 - 128 for a, b in zip(x, y, strict=True)]
+    assert value.tolist() == expected
+
+
+def test_division_by_zero_is_refused():
+    text = of_body(("%x: i32, %y: i32", "i32"), " %r = arith.divsi %x, %y : i32")
+    fails("'arith.divsi' op divides by zero", text, np.int32(1), np.int32(0))
+
+
+def test_shifts_by_the_width_are_something():
+    text = of_body(("%x: i32, %y: i32", "i32"), " %r = arith.shli %x, %y : i32")
+    assert evaluated(text, np.int32(1), np.int32(32))[0].dtype == np.int32
+
+
+@pytest.mark.parametrize(
+    ("name", "x"), [("fptosi", [1.9, -1.9, 0.5, -128, 127.99]), ("fptoui", [1.9, 0, -0.9, 255.9, 128])]
+)
+def test_floats_to_integers(name, x):
+    text = of_body(("%x: tensor<5xf32>", "tensor<5xi8>"), f" %r = arith.{name} %x : tensor<5xf32> to tensor<5xi8>")
+    (value,) = assert_kernel_agrees(text, np.array(x, np.float32))
+    assert [int(v) % 256 for v in value] == [int(v) % 256 for v in x]
+    rounded = text.replace(" %r =", " %y = arith.mulf %x, %x : tensor<5xf32>\n %r =").replace(
+        f"{name} %x", f"{name} %y"
+    )
+    near = np.sqrt(np.full(5, 9, np.float32))
+    fails(f"'arith.{name}' op cuts off floats that roundings may take past an integer", rounded, near)
+
+
+def test_bits():
+    text = """func.func @f(%x: tensor<3xf32>, %c: tensor<3xf8E4M3FN>) -> (tensor<3xi32>, tensor<3xf32>, tensor<3xi8>) {
+      %0 = arith.bitcast %x : tensor<3xf32> to tensor<3xi32>
+      %1 = arith.bitcast %0 : tensor<3xi32> to tensor<3xf32>
+      %2 = arith.bitcast %c : tensor<3xf8E4M3FN> to tensor<3xi8>
+      return %0, %1, %2 : tensor<3xi32>, tensor<3xf32>, tensor<3xi8>
+    }"""
+    x, c = np.array([1.5, -0.0, np.inf], np.float32), np.array([1, -2, np.nan], ml_dtypes.float8_e4m3fn)
+    bits, values, codes = assert_kernel_agrees(text, x, c)
+    assert bits.tolist() == x.view(np.int32).tolist()
+    assert codes.tolist() == c.view(np.int8).tolist()
+    assert values.is_exact
+    fails("'arith.bitcast' op takes the bits of a NaN", text, np.full(3, np.nan, np.float32), c)
+    rounded = text.replace("bitcast %x", "bitcast %y").replace(
+        "%0 =", "%y = arith.mulf %x, %x : tensor<3xf32>\n %0 =", 1
+    )
+    fails("'arith.bitcast' op takes the bits of floats that roundings may change", rounded, x, c)
+
+
 def resource(type_, data, named="w"):
     return (
         f"func.func @f() -> tensor<{type_}> {{\n %r = arith.constant dense_resource<w> : tensor<{type_}>\n"

@@ -4,13 +4,15 @@ A folder runs once, also where several workers of pytest-xdist share the files: 
 and the others read what it found.
 """
 
+import contextlib
 import functools
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,20 +48,44 @@ def _run(folder: str, report: Path) -> None:
     unfinished = report.with_suffix(".part.json")
     command = [sys.executable, "-c", "from lit.main import main; main()", "-a", "--output", str(unfinished)]
     environment = dict(os.environ, MX_TEST_OUTPUT=str(report.parent / "out"))
-    run = subprocess.run(
-        [*command, str(LIT_ROOT / folder)],
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=SECONDS,
-        check=False,
-    )
+    with _command_server() as server:
+        run = subprocess.run(
+            [*command, str(LIT_ROOT / folder)],
+            capture_output=True,
+            text=True,
+            env={**environment, **server},
+            timeout=SECONDS,
+            check=False,
+        )
     complete = unfinished.exists()
     if not complete:
         # Whoever waits fails too, and now.
         unfinished.write_text('{"tests": []}')
     unfinished.replace(report)
     assert complete, run.stdout + run.stderr
+
+
+@contextlib.contextmanager
+def _command_server() -> Iterator[dict[str, str]]:
+    """Yield the variables by which lit's configuration knows of a server of commands, none where there is none."""
+    if sys.platform != "linux":
+        yield {}
+        return
+    # A path in the folder of a test may be too long for a socket.
+    with tempfile.TemporaryDirectory(prefix="mx-lit-") as folder:
+        path = os.path.join(folder, "socket")
+        program = [sys.executable, str(Path(__file__).parent / "command_server.py"), path]
+        environment = dict(os.environ, PYTHONPATH=str(Path(__file__).parents[1]))
+        server = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        assert server.stdin is not None
+        assert server.stdout is not None
+        try:
+            assert server.stdout.readline() == "ready\n"
+            yield {"MX_TEST_SERVER": path}
+        finally:
+            server.stdin.close()
+            server.stdout.close()
+            server.wait(60)
 
 
 def _wait(report: Path) -> None:

@@ -140,7 +140,7 @@ def piece(choice: random.Random, number: int) -> str:
 def test_verified_diagnostics_same_as_stock(mx_opt: Run, level: str) -> None:
     """Random files: which diagnostics and which comments are complained about, in each of their pieces."""
     choice = random.Random(2023)
-    source = "\n// -----\n".join(piece(choice, number) for number in range(150))
+    source = "\n// -----\n".join(piece(choice, number) for number in range(100))
     arguments = ["--verify-diagnostics" + level, "--split-input-file"]
 
     def complaints(result: tuple[int, str, str]) -> list[str]:

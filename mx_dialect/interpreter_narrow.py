@@ -29,11 +29,15 @@ def floats_of(value: Value, element: str) -> Floats:
 
 
 def convert(value: Value, source: str, element: str) -> Value | None:
-    """Return a float or an MX float in another float type, rounded once; None where neither is an MX float."""
-    if source not in NARROW_FLOATS and element not in NARROW_FLOATS:
-        return None
-    floats = floats_of(value, source)
-    return _narrowed(floats, element) if element in NARROW_FLOATS else _widened(floats, element)
+    """Return a float or an MX float in another float type, rounded once.
+
+    None where neither is an MX float, or the other type is none that is known.
+    """
+    if element in NARROW_FLOATS:
+        return _narrowed(floats_of(value, source), element)
+    if source in NARROW_FLOATS and element in PRECISIONS:
+        return _widened(floats_of(value, source), element)
+    return None
 
 
 def extend_scaled(value: Value, source: str, scale: Value, scale_source: str, element: str) -> Value | None:

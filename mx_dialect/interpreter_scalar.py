@@ -4,6 +4,7 @@
 `interpreter_math` the operations of math.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -11,8 +12,8 @@ import numpy as np
 
 from mx_dialect import interpreter_bits, interpreter_math, interpreter_narrow
 from mx_dialect._mlir import arith, ir
-from mx_dialect.interpreter_narrow import NARROW_FLOATS, unify
-from mx_dialect.interpreter_values import PRECISIONS, Array, Floats, Value, element_of, exact, rounded, times
+from mx_dialect.interpreter_narrow import unify
+from mx_dialect.interpreter_values import PRECISIONS, Array, Blocks, Floats, Value, element_of, exact, rounded, times
 from mx_dialect.runtime.memref import dtype_of
 
 Operation = Callable[..., Value]
@@ -39,7 +40,7 @@ def evaluate(op: Any, operands: list[Any]) -> Value | None:
         return _SCALING[op.name](operands[0], elements[0], operands[1], elements[1], result)
     if op.name == "arith.select":
         return _select(operands[0], *unify(operands[1], operands[2], result))
-    if not set(elements).isdisjoint(NARROW_FLOATS) and op.name != "arith.bitcast":
+    if any(map(_is_stored_only, elements)) and op.name != "arith.bitcast":
         return None
     if op.name in _COMPARISONS:
         return _COMPARISONS[op.name](op, *operands)
@@ -47,6 +48,11 @@ def evaluate(op: Any, operands: list[Any]) -> Value | None:
         return _OPERATIONS[op.name](*operands)
     found = interpreter_bits.evaluate(op.name, operands, result)
     return interpreter_math.evaluate(op, operands) if found is None else found
+
+
+def _is_stored_only(element: str) -> bool:
+    """Tell whether an element type is a float that nothing computes with, of MX or not."""
+    return element not in PRECISIONS and re.match(r"b?f\d|tf\d", element) is not None
 
 
 def _add(left: Floats, right: Floats) -> Floats:
@@ -94,6 +100,8 @@ def _integers(function: Callable[..., Array]) -> Operation:
 
 
 def _select(condition: Array, left: Value, right: Value) -> Value:
+    if isinstance(left, Blocks):
+        return left if condition else right
     if isinstance(left, Floats) and isinstance(right, Floats):
         values = np.where(condition, left.values, right.values)
         return Floats(values, np.where(condition, left.error, right.error), left.element)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from interpreter_checks import assert_kernel_agrees, evaluated, fails, of_body
 
+import mx_dialect
 from mx_dialect import MxError, interpreter_control
 from mx_dialect.interpreter_values import Floats
 
@@ -95,6 +96,33 @@ def test_while_runs_until_its_condition_fails():
     last, steps = assert_kernel_agrees(COLLATZ, np.int32(6))
     # 6 3 10 5 16 8 4 2 1
     assert (int(last), int(steps)) == (1, 8)
+
+
+MX = "!mx.tensor<4x32xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>"
+CHOICES = f"""
+func.func @f(%c: i1, %a: {MX}, %b: {MX}, %n: index) -> (tensor<4x32xf32>, tensor<4x32xf32>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %s = arith.select %c, %a, %b : {MX}
+  %i = scf.if %c -> ({MX}) {{
+    scf.yield %b : {MX}
+  }} else {{
+    scf.yield %a : {MX}
+  }}
+  %w = scf.for %j = %c0 to %n step %c1 iter_args(%x = %i) -> ({MX}) {{
+    scf.yield %s : {MX}
+  }}
+  %0 = mx.dequantize_block %s : {MX} -> tensor<4x32xf32>
+  %1 = mx.dequantize_block %w : {MX} -> tensor<4x32xf32>
+  return %0, %1 : tensor<4x32xf32>, tensor<4x32xf32>
+}}"""
+
+
+@pytest.mark.parametrize(("c", "n", "expected"), [(True, 0, (1, 2)), (False, 0, (2, 1)), (True, 3, (1, 1))])
+def test_mx_tensors_are_chosen_and_carried(c, n, expected):
+    a, b = (mx_dialect.quantize(np.full((4, 32), x, np.float32)) for x in (1, 2))
+    values = assert_kernel_agrees(CHOICES, np.bool_(c), a, b, n)
+    assert [float(value.values[0, 0]) for value in values] == [*expected]
 
 
 def loop(bounds, type_="index", attributes=""):

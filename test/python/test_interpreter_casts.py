@@ -145,6 +145,22 @@ def test_rounded_codes_as_results_and_in_other_operations():
     fails("'arith.addf' op is not evaluated", added, x, 1)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "%r = arith.addf %x, %x : f8E5M2FNUZ",
+        "%r = arith.negf %x : f8E5M2FNUZ",
+        "%w = arith.extf %x : f8E5M2FNUZ to f32\n %y = arith.mulf %w, %w : f32\n %r = arith.truncf %y : f32 to f8E5M2FNUZ",
+        "%y = arith.convertf %x : f8E5M2FNUZ to f8E4M3FN\n %r = arith.convertf %y : f8E4M3FN to f8E5M2FNUZ",
+    ],
+)
+def test_other_narrow_floats_are_only_read(body):
+    text = of_body(("%x: f8E5M2FNUZ", "f8E5M2FNUZ"), f" {body}")
+    fails("op is not evaluated", text, np.array(1.5, ml_dtypes.float8_e5m2fnuz))
+    read = of_body(("%x: f8E5M2FNUZ", "f32"), " %r = arith.extf %x : f8E5M2FNUZ to f32")
+    assert evaluated(read, np.array(1.5, ml_dtypes.float8_e5m2fnuz))[0].values == 1.5
+
+
 def test_rounding_modes_are_refused():
     text = of_body(("%x: f32", "bf16"), " %r = arith.truncf %x upward : f32 to bf16")
     fails("'arith.truncf' op is not evaluated", text, np.float32(1))

@@ -17,14 +17,13 @@ from typing import Any, cast
 import numpy as np
 
 from mx_dialect import (
-    driver,
     interpreter_constants,
     interpreter_control,
     interpreter_scalar,
     interpreter_tensor,
     reference,
 )
-from mx_dialect._mlir import ir
+from mx_dialect._mlir import ir, transform_interpreter
 from mx_dialect.codes import numpy_dtype
 from mx_dialect.diagnostics import error_at
 from mx_dialect.fold_chain import power_of_two
@@ -58,7 +57,7 @@ def evaluate(module: Any, name: str, arguments: Sequence[Any]) -> list[Value]:
     Raises:
         MxError: at an operation that is not evaluated, or that is undefined for these arguments.
     """
-    driver.run_pipeline(module, "func.func(linalg-generalize-named-ops)")
+    _generalize(module)
     functions = {
         ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation
         for op in module.body
@@ -68,6 +67,24 @@ def evaluate(module: Any, name: str, arguments: Sequence[Any]) -> list[Value]:
     types = [argument.type for argument in function.regions[0].blocks[0].arguments]
     given = [_argument(value, type_) for value, type_ in zip(arguments, types, strict=True)]
     return _Evaluation(functions).call(function, given, 0)
+
+
+# The pass linalg-generalize-named-ops folds, and makes infinities of scales that are NaN.
+_GENERALIZATION = """
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
+    %named = transform.structured.match interface{LinalgOp} in %root : (!transform.any_op) -> !transform.any_op
+    %generic = transform.structured.generalize %named : (!transform.any_op) -> !transform.any_op
+    transform.yield
+  }
+}"""
+
+
+def _generalize(module: Any) -> None:
+    """Turn the named linalg operations of a module into generic ones, and nothing else."""
+    with module.context:
+        program = ir.Module.parse(_GENERALIZATION)
+        transform_interpreter.apply_named_sequence(module.operation, program.body.operations[0], program.operation)
 
 
 def _argument(given: Any, type_: Any) -> Value:

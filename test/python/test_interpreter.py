@@ -323,6 +323,30 @@ def test_resources(element, array):
     )
 
 
+def test_the_constant_scale_nan_stays_nan():
+    text = """func.func @f() -> (tensor<2xf32>, f32) {
+      %s = arith.constant dense<[0xFF, 0x80]> : tensor<2xf8E8M0FNU>
+      %0 = arith.extf %s : tensor<2xf8E8M0FNU> to tensor<2xf32>
+      %t = arith.constant 0xFF : f8E8M0FNU
+      %1 = arith.extf %t : f8E8M0FNU to f32
+      return %0, %1 : tensor<2xf32>, f32
+    }"""
+    several, one = assert_kernel_agrees(text)
+    np.testing.assert_array_equal(several.values, [np.nan, 2])
+    assert np.isnan(one.values)
+
+
+def test_named_operations_of_linalg_are_evaluated_as_generic_ones():
+    text = """func.func @f(%x: tensor<1x1x4x4xf32>, %k: tensor<1x1x2x2xf32>, %o: tensor<1x1x3x3xf32>) -> tensor<1x1x3x3xf32> {
+      %0 = linalg.conv_2d_nchw_fchw ins(%x, %k : tensor<1x1x4x4xf32>, tensor<1x1x2x2xf32>) outs(%o : tensor<1x1x3x3xf32>) -> tensor<1x1x3x3xf32>
+      %1 = linalg.exp ins(%0 : tensor<1x1x3x3xf32>) outs(%o : tensor<1x1x3x3xf32>) -> tensor<1x1x3x3xf32>
+      return %1 : tensor<1x1x3x3xf32>
+    }"""
+    x, k, o = np.ones((1, 1, 4, 4), np.float32), np.ones((1, 1, 2, 2), np.float32), np.ones((1, 1, 3, 3), np.float32)
+    (value,) = assert_kernel_agrees(text, x, k, o)
+    np.testing.assert_allclose(value.values, np.exp(5.0), rtol=1e-12)
+
+
 def test_resources_that_lack_data():
     data = np.ones(3, np.float32)
     fails(

@@ -46,7 +46,7 @@ QUICK_SHAPES = (Shape(32, 64, 64), Shape(33, 64, 1, memory=True))
 QUICK_FORMATS = (Formats("f8E4M3FN"), Formats("i8", "i8"))
 
 # An ordinary thread of another library spins this long for more work before it sleeps.
-_SPINNING_SECONDS = 5e-3
+_SPINNING_SECONDS = 20e-3
 # Rows of a result that are checked, at each end.
 _CHECKED_ROWS = 16
 

@@ -8,29 +8,34 @@ Whoever can write to the folder can make this process run code. So it belongs to
 it, or it is not used and a warning says why.
 
 An entry is one file: a magic word with the version of this format, the SHA-256 of all that follows, the lengths of the
-description and of the machine code, the key, the description (JSON) and the machine code (an object file). It is
-written under another name and then renamed, so that readers see all of it or nothing. One that is not what it should be
-counts as missing, and is replaced.
+description, of the machine code and of the constants, the key, the description (JSON), the machine code (an object
+file) and, at the next multiple of 64 bytes, the constants, which are used where they are, in the file mapped into
+memory: processes share them. It is written under another name and then renamed, so that readers see all of it or
+nothing. One that is not what it should be counts as missing, and is replaced.
 """
 
 import contextlib
 import hashlib
 import json
+import mmap
 import os
 import secrets
 import stat
 import struct
 import time
 import warnings
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mx_dialect.external_constants import ALIGNMENT
+
 LIMIT_BYTES = 256 << 20
 
-_MAGIC = b"mxkernel\x01\x00\x00\x00\n"
-_LENGTHS = struct.Struct("<IQ")
-_HEADER_BYTES = len(_MAGIC) + hashlib.sha256().digest_size + _LENGTHS.size
+_MAGIC = b"mxkernel\x02\x00\x00\x00\n"
+_LENGTHS = struct.Struct("<IQQ")
+_DIGEST_BYTES = hashlib.sha256().digest_size
+_HEADER_BYTES = len(_MAGIC) + _DIGEST_BYTES + _LENGTHS.size
 _SUFFIX = ".kernel"
 _UNFINISHED = ".tmp"
 # A writer takes milliseconds; what is older was left by a process that died.
@@ -41,10 +46,11 @@ _reported: set[str] = set()
 
 @dataclass(frozen=True)
 class Entry:
-    """A compiled function: how it is called, as plain JSON, and an object file."""
+    """A compiled function: how it is called, as plain JSON, an object file, and the bytes of its large constants."""
 
     description: Any
     machine_code: bytes
+    constants: bytes | memoryview = b""
 
 
 def is_on() -> bool:
@@ -75,15 +81,16 @@ def load(key: str) -> Entry | None:
         return _decode(key, content)
 
 
-def save(key: str, description: Any, machine_code: bytes) -> None:
+def save(key: str, description: Any, machine_code: bytes, constants: bytes | memoryview = b"") -> None:
     """Keep a kernel under a key, in the place of what is there. Where nothing can be written, do nothing."""
-    content = _encode(key, description, machine_code)
+    parts = _encode(key, description, machine_code, constants)
+    size = sum(len(part) for part in parts)
     with _opened() as opened:
-        if opened is None or len(content) > LIMIT_BYTES:
+        if opened is None or size > LIMIT_BYTES:
             return
         with contextlib.suppress(OSError):
-            _make_room(opened, len(content))
-            _write(opened, key + _SUFFIX, content)
+            _make_room(opened, size)
+            _write(opened, key + _SUFFIX, parts)
 
 
 @contextlib.contextmanager
@@ -130,26 +137,26 @@ def _report(path: str, problem: str) -> None:
         warnings.warn(f"kernels are not cached: {path} {problem}", RuntimeWarning, stacklevel=2)
 
 
-def _read(opened: int, name: str) -> bytes:
-    """Return the content of a file and mark it as used; nothing if it is not to be trusted."""
+def _read(opened: int, name: str) -> memoryview:
+    """Return the content of a file, mapped, and mark it as used; nothing if it is not to be trusted."""
     # A pipe would be waited for, a link might lead anywhere.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with os.fdopen(os.open(name, flags, dir_fd=opened), "rb") as file:
         status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode) or _problem(status) is not None or status.st_size > LIMIT_BYTES:
-            return b""
-        content = file.read()
+        if not stat.S_ISREG(status.st_mode) or _problem(status) is not None or not 0 < status.st_size <= LIMIT_BYTES:
+            return memoryview(b"")
+        content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         with contextlib.suppress(OSError):
             os.utime(file.fileno())
     return content
 
 
-def _write(opened: int, name: str, content: bytes) -> None:
+def _write(opened: int, name: str, parts: Sequence[bytes | memoryview]) -> None:
     unfinished = f"{name}.{os.getpid()}.{secrets.token_hex(8)}{_UNFINISHED}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         with os.fdopen(os.open(unfinished, flags, 0o600, dir_fd=opened), "wb") as file:
-            file.write(content)
+            file.writelines(parts)
         os.replace(unfinished, name, src_dir_fd=opened, dst_dir_fd=opened)
     except OSError:
         with contextlib.suppress(OSError):
@@ -178,21 +185,29 @@ def _make_room(opened: int, size: int) -> None:
         excess -= freed
 
 
-def _encode(key: str, description: Any, machine_code: bytes) -> bytes:
+def _encode(key: str, description: Any, machine_code: bytes, constants: bytes | memoryview) -> list[bytes | memoryview]:
     text = json.dumps(description, separators=(",", ":")).encode()
-    body = _LENGTHS.pack(len(text), len(machine_code)) + key.encode() + text + machine_code
-    return _MAGIC + hashlib.sha256(body).digest() + body
+    lengths = _LENGTHS.pack(len(text), len(machine_code), len(constants))
+    before = len(_MAGIC) + _DIGEST_BYTES + len(lengths) + len(key.encode()) + len(text) + len(machine_code)
+    body = [lengths, key.encode(), text, machine_code, bytes(-before % ALIGNMENT), constants]
+    digest = hashlib.sha256()
+    for part in body:
+        digest.update(part)
+    return [_MAGIC, digest.digest(), *body]
 
 
-def _decode(key: str, content: bytes) -> Entry | None:
+def _decode(key: str, content: memoryview) -> Entry | None:
     """Return the entry that a file holds, None unless it is one of this format, whole, unchanged and of this key."""
-    if len(content) < _HEADER_BYTES or not content.startswith(_MAGIC):
+    if len(content) < _HEADER_BYTES or bytes(content[: len(_MAGIC)]) != _MAGIC:
         return None
     start = _HEADER_BYTES - _LENGTHS.size
-    if hashlib.sha256(memoryview(content)[start:]).digest() != content[len(_MAGIC) : start]:
+    if hashlib.sha256(content[start:]).digest() != bytes(content[len(_MAGIC) : start]):
         return None
-    described, coded = _LENGTHS.unpack_from(content, start)
+    described, coded, held = _LENGTHS.unpack_from(content, start)
     text = _HEADER_BYTES + len(key.encode())
-    if content[_HEADER_BYTES:text] != key.encode() or len(content) != text + described + coded:
+    code = text + described
+    constants = code + coded + -(code + coded) % ALIGNMENT
+    if bytes(content[_HEADER_BYTES:text]) != key.encode() or len(content) != constants + held:
         return None
-    return Entry(json.loads(content[text : text + described]), content[text + described :])
+    # Without constants the file need not stay mapped.
+    return Entry(json.loads(bytes(content[text:code])), bytes(content[code : code + coded]), content[constants:] or b"")

@@ -7,6 +7,7 @@ list, in order, while a `Collector` is active. This module knows the bindings' o
 
 import os
 import re
+import stat
 import warnings
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -63,6 +64,11 @@ def bug(error: Exception) -> str:
     return f"{what} (this is a bug; --{STACKTRACE_FLAG} shows the traceback)"
 
 
+def is_unreadable(error: Exception) -> bool:
+    """Tell whether the bindings raised an error because a string in the IR is not valid UTF-8, as MLIR allows."""
+    return isinstance(error, UnicodeDecodeError) or (isinstance(error, RuntimeError) and _CONVERSION in str(error))
+
+
 def tree(diagnostic: Diagnostic) -> Iterator[Diagnostic]:
     """Yield a diagnostic and all its notes, in the order in which they are shown."""
     yield diagnostic
@@ -77,6 +83,7 @@ def spell_tree(diagnostic: Diagnostic) -> str:
     return "\n".join(part.header() for part in tree(diagnostic))
 
 
+_CONVERSION = "str_from_cstr_and_size(): conversion error"
 _UNKNOWN = "loc(unknown)"
 _FILE_LOCATION = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
 
@@ -230,14 +237,21 @@ class Sources:
         return lines[number - 1].rstrip("\r") if 1 <= number <= len(lines) else None
 
 
+_LARGEST = 2**26
+
+
 def _text_of(path: str) -> str | None:
-    """Return what a file holds, None when it is no file that can be read: a location may name anything."""
-    if not os.path.isfile(path):
-        return None
+    """Return what a file holds, None when it is no file that can be read: a location may name anything.
+
+    Files of no size are left alone: the kernel has some in which it lets a reader wait.
+    """
     try:
+        found = os.stat(path)
+        if not stat.S_ISREG(found.st_mode) or not 0 < found.st_size <= _LARGEST:
+            return None
         with open(path, encoding="utf-8", errors="replace", newline="\n") as file:
             return file.read()
-    except OSError:
+    except (OSError, ValueError):  # a name may hold a zero byte
         return None
 
 

@@ -56,6 +56,8 @@ def load(context: Any | None = None) -> ir.Context:
         announce_dialect(Mx.DIALECT_NAMESPACE, sys.modules[__name__])
         with context, ir.Location.unknown():
             Mx.load()
+        # The bindings keep the definitions that they loaded last, and with them all constants of that context.
+        Mx._mlir_module = None
     return context
 
 

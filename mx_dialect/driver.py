@@ -13,8 +13,8 @@ from typing import Any, TextIO
 
 from mx_dialect import input_passes, passes, pipelines, transform_files
 from mx_dialect._mlir import ir, passmanager
-from mx_dialect.diagnostics import Collector, Diagnostic, MxError, bug, collecting
-from mx_dialect.ir_dumps import Dumps, IrPrinting
+from mx_dialect.diagnostics import Collector, Diagnostic, MxError, bug, collecting, is_unreadable
+from mx_dialect.ir_dumps import Dumps, IrPrinting, targets
 from mx_dialect.pass_reports import Statistics, Timing
 from mx_dialect.pipeline_text import Element, fail_at, parse_elements, shifted
 from mx_dialect.types import verify_types
@@ -144,6 +144,13 @@ def _upstream_problem(pipeline: str, context: Any) -> str | None:
     return None
 
 
+def _failure(element: Element, error: Exception) -> str:
+    """Return the message about an exception that is no `MxError`: a bug, unless the bindings cannot read the IR."""
+    if is_unreadable(error):
+        return f"pass '{element.name}' failed: a name or string that it has to read is not valid UTF-8"
+    return f"internal error in pass '{element.name}': {bug(error)}"
+
+
 def run(root: ir.Operation, elements: tuple[Element, ...], settings: Settings) -> None:
     """Run resolved elements over an operation, in place.
 
@@ -167,7 +174,7 @@ class _Run:
         self.root = root
         self.settings = settings
         self.collector = collector
-        self.dumps = Dumps(root, settings.printing, settings.print_flags, settings.stream, self._targets)
+        self.dumps = Dumps(root, settings.printing, settings.print_flags, settings.stream)
 
     def elements(self, elements: tuple[Element, ...], path: tuple[str, ...]) -> None:
         for element in elements:
@@ -221,7 +228,7 @@ class _Run:
             except Exception as error:
                 if self.settings.debug:
                     traceback.print_exc(file=self.settings.stream or sys.stderr)
-                raise MxError(f"internal error in pass '{element.name}': {bug(error)}") from error
+                raise MxError(_failure(element, error)) from error
         if errors:
             raise MxError.of(*errors)
 
@@ -259,22 +266,8 @@ class _Run:
         self._upstream(element, (*path, "func.func"))
 
     def _python(self, python_pass: passes.Pass, options: Any, path: tuple[str, ...]) -> None:
-        for target in self._targets(path):
+        for target in targets(self.root, path):
             python_pass.run(target, options)
-
-    def _targets(self, path: tuple[str, ...]) -> list[Any]:
-        """Return the operations that an anchor path names: each anchor among the children of the one before."""
-        targets: list[Any] = [self.root]
-        for name in path[1:]:
-            targets = [
-                child.operation
-                for target in targets
-                for region in target.regions
-                for block in region
-                for child in block
-                if name in ("any", child.operation.name)
-            ]
-        return targets
 
     def _verify(self) -> None:
         # The call reports through the collector; its own exception carries no text.

@@ -9,9 +9,9 @@ from typing import cast
 
 import numpy as np
 
+from mx_dialect.element_dtypes import dtype_of
 from mx_dialect.interpreter_tensor import Unsupported
 from mx_dialect.interpreter_values import PRECISIONS, Array, Floats, Value, exact
-from mx_dialect.runtime.memref import dtype_of
 
 Integers = Callable[[Array, Array], Array]
 

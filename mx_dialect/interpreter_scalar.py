@@ -12,9 +12,9 @@ import numpy as np
 
 from mx_dialect import interpreter_bits, interpreter_math, interpreter_narrow
 from mx_dialect._mlir import arith, ir
+from mx_dialect.element_dtypes import dtype_of
 from mx_dialect.interpreter_narrow import unify
 from mx_dialect.interpreter_values import PRECISIONS, Array, Blocks, Floats, Value, element_of, exact, rounded, times
-from mx_dialect.runtime.memref import dtype_of
 
 Operation = Callable[..., Value]
 

@@ -11,9 +11,9 @@ from typing import Any, cast
 import numpy as np
 
 from mx_dialect._mlir import ir
+from mx_dialect.element_dtypes import dtype_of
 from mx_dialect.interpreter_narrow import NARROW_FLOATS, floats_of, unify
 from mx_dialect.interpreter_values import PRECISIONS, Array, Doubles, Floats, Value, element_of, rounded
-from mx_dialect.runtime.memref import dtype_of
 
 # Evaluates the operations of a block: (block, values of its arguments) -> the values that its terminator has.
 EvaluateBlock = Callable[[Any, Sequence[Value]], list[Value]]
@@ -143,6 +143,24 @@ def _put(source: Value, target: Value, where: tuple[Any, ...], element: str) -> 
     return put(into, entries)
 
 
+def _pad(op: Any, operands: list[Value]) -> Value:
+    """Return a tensor with one number around it, which is a constant of the program."""
+    tensor, *dynamic = operands
+    low, high = (mixed(op.attributes[name], dynamic) for name in ("static_low", "static_high"))
+    widths = list(zip(low, high, strict=True))
+    fill = op.regions[0].blocks[0].operations[0].operation.operands[0]
+    if not isinstance(fill, ir.OpResult) or fill.owner.operation.name != "arith.constant":
+        raise Unsupported("pads with something else than a constant")
+    if min((width for pair in widths for width in pair), default=0) < 0:
+        raise Unsupported("pads by a negative number")
+    number = fill.owner.operation.attributes["value"].value
+    if isinstance(tensor, Floats):
+        return Floats(
+            np.pad(tensor.values, widths, constant_values=number), np.pad(tensor.error, widths), tensor.element
+        )
+    return np.pad(cast(Array, tensor), widths, constant_values=number)
+
+
 def _reshaped(op: Any, operands: list[Value]) -> Value:
     """Return a tensor with axes grouped or split as its type says; of the extents that are open, one can be found."""
     shape = [-1 if extent == ir.ShapedType.get_dynamic_size() else extent for extent in op.results[0].type.shape]
@@ -159,6 +177,7 @@ _OPERATIONS: dict[str, Callable[[Any, list[Value]], Value]] = {
     "tensor.cast": _cast,
     "tensor.extract_slice": _extract_slice,
     "tensor.insert_slice": _insert_slice,
+    "tensor.pad": _pad,
     "tensor.collapse_shape": _reshaped,
     "tensor.expand_shape": _reshaped,
 }

@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
@@ -40,15 +40,29 @@ class IrPrinting:
         return (every or name in self.after) and (failed or not self.after_failure)
 
 
+def targets(root: Any, path: Sequence[str]) -> list[Any]:
+    """Return the operations that an anchor path names: each anchor among the children of the one before."""
+    found: list[Any] = [root]
+    for name in path[1:]:
+        found = [
+            child.operation
+            for target in found
+            for region in target.regions
+            for block in region
+            for child in block
+            if name in ("any", child.operation.name)
+        ]
+    return found
+
+
 @dataclass
 class Dumps:
-    """The dumps of one run. `targets` finds the operations that an anchor path names."""
+    """The dumps of one run on `root`."""
 
     root: Any
     printing: IrPrinting
     print_flags: dict[str, Any]
     stream: TextIO | None
-    targets: Callable[[tuple[str, ...]], list[Any]]
     counts: dict[str, int] = field(default_factory=lambda: {})
 
     def texts(self, path: tuple[str, ...]) -> list[str]:
@@ -57,10 +71,10 @@ class Dumps:
 
     def _shown(self, path: tuple[str, ...]) -> list[tuple[Any, Any]]:
         """Return (operation that the pass runs on, operation that its dump shows) pairs."""
-        targets = self.targets(path)
+        found = targets(self.root, path)
         if not self.printing.module_scope:
-            return [(op, op) for op in targets]
-        return [(op, self.root) for op in (targets if self.printing.tree_dir else targets[:1])]
+            return [(op, op) for op in found]
+        return [(op, self.root) for op in (found if self.printing.tree_dir else found[:1])]
 
     def dump(self, title: str, pass_name: str, path: tuple[str, ...], known: Sequence[str] = ()) -> None:
         """Dump the operations of a path, but for those whose text is still the known one.

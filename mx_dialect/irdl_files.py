@@ -10,7 +10,7 @@ and the custom syntax are not part of IRDL.
 
 from typing import Any
 
-from mx_dialect import asm, dialect
+from mx_dialect import asm, dialect, driver
 from mx_dialect._mlir import ir, irdl
 from mx_dialect.diagnostics import Collector, MxError, collecting, error_at
 
@@ -52,5 +52,7 @@ def _exists(namespace: str, context: Any) -> bool:
 
 def dialect_text() -> str:
     """Return the definition of the mx dialect."""
-    dialect.load()
-    return f"{asm.to_asm(dialect.Mx._mlir_module, generic=False)}".rstrip() + "\n"
+    with dialect.load(), ir.Location.unknown():
+        module = dialect.Mx._emit_module()
+    driver.run_pipeline(module, "canonicalize,cse")
+    return asm.to_asm(module).rstrip() + "\n"

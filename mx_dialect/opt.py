@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from mx_dialect import opt_flags, opt_listings
+from mx_dialect.crash_guard import guarded
 from mx_dialect.diagnostics import STACKTRACE_FLAG, MxError, bug, python_warnings
 from mx_dialect.opt_files import STANDARD, write_output
 from mx_dialect.opt_options import UsageError, given
@@ -19,10 +20,21 @@ _ERRORS_ONLY = "mlir-diagnostic-verbosity-level=errors"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command with these arguments (the process's own if None) and return its exit code."""
-    if argv is None:
-        own_process()
-    arguments = sys.argv[1:] if argv is None else list(argv)
+    """Run the command with these arguments and return its exit code.
+
+    With the process's own, which None stands for, it runs in a child process, so that a crash of MLIR is an error.
+    """
+    if argv is not None:
+        return _reported(list(argv))
+    own_process()
+    arguments = sys.argv[1:]
+    # A debugger wants one process.
+    alone = given(arguments, STACKTRACE_FLAG)
+    return _reported(arguments) if alone else guarded("mx-opt", lambda: _reported(arguments))
+
+
+def _reported(arguments: list[str]) -> int:
+    """Run the command with its failures told to the user; return the exit code."""
     try:
         # Plugins are looked for, and may fail, before the flags are known.
         with python_warnings(lambda warning: None if given(arguments, _ERRORS_ONLY) else say(warning.header())):
@@ -31,6 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         say(f"mx-opt: {error}")
     except MxError as error:  # before there is a session: no bindings that can be used
         say(f"mx-opt: error: {error}")
+    except MemoryError:
+        say("mx-opt: error: not enough memory")
     except RecursionError:
         say("mx-opt: error: the input is nested too deeply")
     except Exception as error:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from mx_dialect.crash_guard import note
 from mx_dialect.diagnostics import Collector, Diagnostic, MxError, Sources, collecting, render, without_printed_op
 from mx_dialect.input_text import decoded, split
 from mx_dialect.opt_files import STANDARD, read_input, write_output
@@ -78,6 +79,7 @@ class Session:
             from mx_dialect import irdl_files
 
             for path, text in self.irdl_texts.items():
+                note(f"reading '{path}'")
                 irdl_files.load(text, context, path)
         context.allow_unregistered_dialects = self.flags.allow_unregistered_dialect
         return context
@@ -168,6 +170,7 @@ class Session:
     def _parse(self, piece: str | bytes, context: Any) -> Any:
         from mx_dialect import asm, roundtrip
 
+        note(f"reading '{self.name}'")
         if isinstance(piece, str):
             module = asm.parse(piece, context, self.name, self.flags.implicit_module)
         elif self.flags.implicit_module:
@@ -175,6 +178,7 @@ class Session:
         else:
             raise MxError("--no-implicit-module reads text only: the bindings make a module of all bytecode")
         if self.flags.verify_roundtrip:
+            note(f"reading '{self.name}' once more")
             roundtrip.check(module, self._context)
         return module
 
@@ -193,7 +197,12 @@ class Session:
         from mx_dialect.opt_reproducers import Reproducers
 
         reproducers = Reproducers(self.flags, root, elements, settings.verify_each)
-        settings.on_pass = reproducers.on_pass
+
+        def on_pass(path: tuple[str, ...], element: Element) -> None:
+            note(f"running pass '{element.text}'")
+            reproducers.on_pass(path, element)
+
+        settings.on_pass = on_pass
         reproducers.begin()
         try:
             driver.run(root, elements, settings)
@@ -206,6 +215,7 @@ class Session:
     def _print(self, module: Any, assume_verified: bool) -> bytes:
         from mx_dialect import asm
 
+        note("printing the result")
         if self.flags.emit_bytecode:
             return asm.to_bytecode(module, self.flags.bytecode_version)
         # The driver has verified the module after its last pass; printing would verify it once more.

@@ -25,6 +25,7 @@ _BUILTIN = {
     "mx-expand-copies": "mx_dialect.transforms.mx_expand_copies",
     "mx-expand-k": "mx_dialect.transforms.mx_expand_k",
     "mx-expand-narrow-floats": "mx_dialect.transforms.mx_expand_narrow_floats",
+    "mx-externalize-constants": "mx_dialect.transforms.mx_externalize_constants",
     "mx-fuse-rows": "mx_dialect.transforms.mx_fuse_rows",
     "mx-infer-memory-space": "mx_dialect.transforms.mx_infer_memory_space",
     "mx-insert-scale-addr": "mx_dialect.transforms.mx_insert_scale_addr",

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mx_dialect import run_flags
+from mx_dialect.crash_guard import guarded, note
 from mx_dialect.diagnostics import STACKTRACE_FLAG, MxError, Sources, bug, python_warnings, render, without_printed_op
 from mx_dialect.opt_files import STANDARD, read_input, write_output
 from mx_dialect.opt_options import UsageError, given
@@ -21,13 +22,24 @@ from mx_dialect.run_flags import Flags
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command with these arguments (the process's own if None) and return its exit code."""
+    """Run the command with these arguments and return its exit code.
+
+    With the process's own, which None stands for, it runs in a child process, so that a crash of MLIR is an error.
+    """
     from mx_dialect.opt import own_process
 
-    if argv is None:
-        own_process()
+    if argv is not None:
+        return _reported(list(argv))
+    own_process()
+    arguments = sys.argv[1:]
+    # A debugger wants one process.
+    alone = given(arguments, STACKTRACE_FLAG)
+    return _reported(arguments) if alone else guarded("mx-run", lambda: _reported(arguments))
+
+
+def _reported(arguments: list[str]) -> int:
+    """Run the command with its failures told to the user; return the exit code."""
     sources = Sources()
-    arguments = sys.argv[1:] if argv is None else list(argv)
     try:
         with python_warnings(lambda warning: _say(f"mx-run: {warning.header()}")):
             return _main(arguments, sources)
@@ -80,9 +92,11 @@ class _Session:
         from mx_dialect.runtime.compiler import compile
 
         written, module = self._modules()
+        note("compiling")
         kernel = compile(module, entry=self.flags.entry, threads=self.flags.threads)
         signature = kernel.interface.signature
         arguments = self._arguments(files, signature, module)
+        note(f"running '{signature.name}'")
         results = self._call(kernel, arguments)
         failed = False
         if self.flags.check is not None:
@@ -104,6 +118,7 @@ class _Session:
 
         name = "<stdin>" if self.flags.input == STANDARD else self.flags.input
         source = decoded(read_input(self.flags.input), name)
+        note(f"reading '{name}'")
         if isinstance(source, str):
             self._text = source
             self.sources.add(name, source)

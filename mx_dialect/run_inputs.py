@@ -17,11 +17,11 @@ import numpy as np
 from mx_dialect import reference
 from mx_dialect.codes import numpy_dtype, scale_dtype
 from mx_dialect.diagnostics import MxError
+from mx_dialect.element_dtypes import code_bits
 from mx_dialect.formats import ELEMENT_FORMATS
 from mx_dialect.mx_array import MxArray
 from mx_dialect.report.tensor_files import Array, Tensor, open_tensors, reading, spell
 from mx_dialect.run_flags import Flags
-from mx_dialect.runtime.memref import code_bits
 from mx_dialect.runtime.signature import Signature, Slot, Value
 from mx_dialect.tensor_spec import TensorSpec
 

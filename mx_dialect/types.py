@@ -5,11 +5,12 @@ call `verify_types`.
 """
 
 # No `from __future__ import annotations` here: the annotations below define the type's parameters.
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mx_dialect._mlir import ir
-from mx_dialect.diagnostics import Diagnostic, MxError, at
+from mx_dialect.diagnostics import Diagnostic, MxError, at, unescape
 from mx_dialect.dialect import Mx
 from mx_dialect.formats import E8M0, ELEMENT_FORMATS
 from mx_dialect.tensor_spec import TensorSpec, from_storage
@@ -178,6 +179,19 @@ def _may_hold_mx(text: str) -> bool:
     return "!mx." in text or "#mx." in text
 
 
+# In generic form: what MLIR escapes, and the names of operations and of attributes.
+_ESCAPED = re.compile(r"\\[89A-F][0-9A-F]")
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"(\(| = )?')
+
+
+def _name_that_is_no_text(text: str) -> str | None:
+    """Return a name in generic form that the bindings cannot read: they raise or end the process where they meet it."""
+    if _ESCAPED.search(text) is None:
+        return None
+    names = {match[1] for match in _STRING.finditer(text) if match[2] and _ESCAPED.search(match[1])}
+    return next((f'"{name}"' for name in sorted(names) if "\ufffd" in unescape(name)), None)
+
+
 def _encoding(type_: Any) -> Any:
     return type_.encoding if isinstance(type_, ir.RankedTensorType) else None
 
@@ -194,6 +208,10 @@ def verify_types(root: ir.Operation) -> list[Diagnostic]:
     text = root.operation.get_asm(
         print_generic_op_form=True, assume_verified=True, large_elements_limit=16, large_resource_limit=16
     )
+    unreadable = _name_that_is_no_text(text)
+    if unreadable is not None:
+        message = f"the name {unreadable} is not valid UTF-8, which names of operations and attributes have to be"
+        return [at(root.operation, "error", message)]
     if not _may_hold_mx(text):
         return []
     errors: list[Diagnostic] = []

@@ -128,6 +128,8 @@ class Extents:
         if op.name == "tensor.empty":
             open_before = (sizes(value) or [])[:axis].count(None)
             return self.of_index(op.operands[open_before])
+        if op.name == "tensor.pad" and not (op.attributes["static_low"][axis] or op.attributes["static_high"][axis]):
+            return self.of(op.operands[0])[axis]
         return Extent(value, axis)
 
     def _like(self, op: Any, number: int) -> Any:

@@ -11,20 +11,27 @@ from mx_dialect._mlir import ir
 def held_buffers(function: Any, points: list[Any]) -> list[list[Any]]:
     """Return, for each operation of `points` in the body of `function`, the `memref.alloc` results held before it."""
     blocks = list(function.regions[0])
+    # Most operations change nothing; the others are looked at again and again.
+    changes = [[op.operation for op in block if _may_change(op.operation)] for block in blocks]
     # Before anything is known of a block it holds everything: the analysis only takes away.
-    everything = [op.operation.results[0] for block in blocks for op in block if _allocates(op.operation)]
+    everything = [op.results[0] for ops in changes for op in ops if _allocates(op)]
     at_end: dict[int, set[Any]] = {}
     changed = True
     while changed:
         changed = False
         for number, block in enumerate(blocks):
             held = _at_start(number, block, blocks, at_end, everything)
-            for op in block:
-                held = _after(op.operation, held)
+            for op in changes[number]:
+                held = _after(op, held)
             if at_end.get(number) != held:
                 at_end[number] = held
                 changed = True
     return [_before(point, blocks, at_end, everything) for point in points]
+
+
+def _may_change(op: Any) -> bool:
+    """Tell whether what is held after an operation may differ from what is held before it."""
+    return op.name in ("memref.alloc", "memref.dealloc", "memref.realloc") or len(op.regions) > 0
 
 
 def _at_start(

@@ -18,8 +18,10 @@ operands (`asm.index_lists`), and groups behind a symbol (`asm.operand_groups`):
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from mx_dialect._mlir import ir
@@ -28,7 +30,8 @@ from mx_dialect.asm.position_map import Translation
 from mx_dialect.asm.printer import to_custom
 from mx_dialect.asm.reader import to_generic
 from mx_dialect.asm.table import operation_table, unknown_attribute, unknown_operation
-from mx_dialect.diagnostics import Collector, Diagnostic, MxError, collecting, tell
+from mx_dialect.crash_guard import limited
+from mx_dialect.diagnostics import Collector, Diagnostic, MxError, collecting, is_unreadable, tell
 from mx_dialect.types import verify_types
 
 __all__ = [
@@ -41,6 +44,10 @@ __all__ = [
     "to_custom",
     "to_generic",
 ]
+
+SECONDS = 10.0
+BYTES_A_SECOND = 100_000
+"""How much processor time reading bytecode may take in a command: `SECONDS`, and more for long data."""
 
 # What MLIR calls text that came from no file.
 _UNNAMED = "-"
@@ -60,24 +67,20 @@ def parse(text: str, context: ir.Context, source_name: str = _UNNAMED, implicit_
     # MLIR calls unnamed text "-", which a location written in the text may be called as well: that one is renamed.
     stdin_name = _unused_name(text)
     translation = to_generic(text, source_name, stdin_name=stdin_name)
-
-    def position(diagnostic: Diagnostic) -> Diagnostic:
-        notes = tuple(position(note) for note in diagnostic.notes)
-        if stdin_name is not None and diagnostic.file == stdin_name:
-            return replace(diagnostic, file=_UNNAMED, notes=notes)
-        if diagnostic.file != _UNNAMED:
-            return replace(diagnostic, notes=notes)
-        line, column = translation.position(diagnostic.line, diagnostic.column)
-        return replace(diagnostic, file=source_name, line=line, column=column, notes=notes)
-
-    module = _parse(translation.text, context, position, implicit_module)
-    if source_name != _UNNAMED or translation.text != text:
-        _Locations(context, translation, source_name, stdin_name).restore(module.operation)
-    return _verified(module)
+    # Not a function inside this one: one that calls itself keeps the text until the next collection of garbage.
+    position = partial(_translated, translation, source_name, stdin_name)
+    with _readable(source_name):
+        module = _parse(translation.text, context, position, implicit_module)
+        if source_name != _UNNAMED or translation.text != text:
+            _Locations(context, translation, source_name, stdin_name).restore(module.operation)
+        return _verified(module)
 
 
 def parse_bytecode(data: bytes, context: ir.Context, source_name: str = _UNNAMED) -> ir.Module:
     """Return the module that MLIR bytecode holds, verified; locations are those stored in it.
+
+    MLIR's reader may end the process on damaged data, or find no end: take them from whom you trust, or read them in a
+    child process, as mx-opt and mx-run do.
 
     Raises:
         MxError: the data are not valid bytecode of a valid module.
@@ -86,7 +89,8 @@ def parse_bytecode(data: bytes, context: ir.Context, source_name: str = _UNNAMED
     def position(diagnostic: Diagnostic) -> Diagnostic:
         return diagnostic if diagnostic.file != _UNNAMED else replace(diagnostic, file=source_name)
 
-    return _verified(_parse(data, context, position))
+    with _readable(source_name), limited(SECONDS + len(data) / BYTES_A_SECOND):
+        return _verified(_parse(data, context, position))
 
 
 def to_asm(op: Any, generic: bool = False, **flags: Any) -> str:
@@ -117,6 +121,31 @@ def to_bytecode(op: Any, version: int | None = None) -> bytes:
             messages = [d.message for d in collector.errors] or [str(error)]
             raise MxError(f"cannot write bytecode: {messages[0]}") from None
     return data.getvalue()
+
+
+def _translated(
+    translation: Translation, source_name: str, stdin_name: str | None, diagnostic: Diagnostic
+) -> Diagnostic:
+    """Move a diagnostic of translated text, and its notes, to where the user's text has it."""
+    notes = tuple(_translated(translation, source_name, stdin_name, note) for note in diagnostic.notes)
+    if stdin_name is not None and diagnostic.file == stdin_name:
+        return replace(diagnostic, file=_UNNAMED, notes=notes)
+    if diagnostic.file != _UNNAMED:
+        return replace(diagnostic, notes=notes)
+    line, column = translation.position(diagnostic.line, diagnostic.column)
+    return replace(diagnostic, file=source_name, line=line, column=column, notes=notes)
+
+
+@contextmanager
+def _readable(source_name: str) -> Generator[None]:
+    """Turn what the bindings raise about a string that is not valid UTF-8, as MLIR allows, into an `MxError`."""
+    try:
+        yield
+    except (RuntimeError, UnicodeDecodeError) as error:
+        if not is_unreadable(error):
+            raise
+        message = "a name or string of the IR is not valid UTF-8, and the bindings cannot read it"
+        raise MxError.of(Diagnostic("error", message, source_name)) from None
 
 
 def _unused_name(text: str) -> str | None:

@@ -27,7 +27,8 @@ _ALIAS = r"[\#!][\w$.\-]+"
 _DEFINES = r"(?=(?:[ \t\r\n]|//[^\n]*\n)*=(?!=))"
 _DEFINITION = re.compile(rf"{_ALIAS}{_DEFINES}", re.ASCII)
 _DEFINITIONS = re.compile(rf"{STRING}|{COMMENT}|{_ALIAS}{_DEFINES}", re.ASCII)
-_LONG_NUMBER = re.compile(rf"[0-9]{{{MAX_DIGITS + 1}}}")
+# One look for each number, at its start.
+_LONG_NUMBER = re.compile(rf"(?<![0-9])[0-9]{{{MAX_DIGITS + 1}}}")
 _NUMBERS = re.compile(rf"{STRING}|{COMMENT}|0x[0-9a-fA-F]+|[0-9]+", re.ASCII)
 
 _OUTSIDE = re.compile(rf"{STRING}|{COMMENT}|->|>=|<=|[][(){{}}<>]|{_ALIAS}", re.ASCII)

@@ -7,7 +7,7 @@ from mx_dialect.asm.lexer import Unbalanced, closing, token_at
 
 SEGMENT_SIZES = "operandSegmentSizes"
 RESULT_SEGMENT_SIZES = "resultSegmentSizes"
-_ARRAY = re.compile(r"array<i(?:32|64)(?:: ([-\d, ]*))?>", re.ASCII)
+_ARRAY = re.compile(r"array<i(?:32|64)(?:: (-?\d{1,20}(?:, -?\d{1,20})*))?>", re.ASCII)
 
 
 def spelled_array(kind: str, numbers: Sequence[int]) -> str:

@@ -31,6 +31,7 @@ from mx_dialect.asm.lexer import (
     type_end,
     without_comments,
 )
+from mx_dialect.asm.long_parts import slow_part
 from mx_dialect.asm.operands import Operands, counted
 from mx_dialect.asm.position_map import Edit, Translation
 from mx_dialect.asm.table import (
@@ -66,7 +67,7 @@ def to_generic(text: str, source_name: str, *, stdin_name: str | None = None) ->
     deep = too_deep(text)
     if deep is not None:
         raise MxError.of(Source(text, source_name).diagnostic(deep, f"more than {MAX_NESTING} levels of nesting"))
-    excess = hidden_excess(text)
+    excess = hidden_excess(text) or slow_part(text)
     if excess is not None:
         raise MxError.of(Source(text, source_name).diagnostic(*excess))
     if PREFIX not in text and (stdin_name is None or '"-"' not in text):

@@ -1,8 +1,8 @@
 """Constant weights in IR: which constant a value is a transposed or broadcast view of, and its numbers.
 
 A weight is an `arith.constant` or a load of an immutable `ml_program.global`, with dense elements or a dense resource,
-of f32, f16 or bf16. Exporters put `linalg.transpose`, `linalg.broadcast` or a `linalg.generic` that only copies behind
-it.
+of f32, f16 or bf16. Exporters put `linalg.transpose`, `linalg.broadcast`, `arith.extf` or a `linalg.generic` that only
+copies or extends behind it.
 """
 
 import math
@@ -15,18 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from mx_dialect._mlir import ir
-from mx_dialect.dense_resources import resource_bytes, resource_name
 from mx_dialect.diagnostics import unescape
+from mx_dialect.elements import entries, resource_name
 from mx_dialect.walk import operations
 
 _DTYPES: dict[str, Any] = {"f32": np.dtype("<f4"), "f16": np.dtype("<f2"), "bf16": np.dtype(ml_dtypes.bfloat16)}
 LOADS = ("ml_program.global_load_const", "ml_program.global_load")
-VIEWS = ("linalg.transpose", "linalg.broadcast", "linalg.generic")
+VIEWS = ("linalg.transpose", "linalg.broadcast", "linalg.generic", "arith.extf")
 
-# Exporters put one or two views behind a constant.
+# Exporters put one to three views behind a constant.
 _MOST_VIEWS = 16
-
-_NUMBER = re.compile(r"0x[0-9A-Fa-f]+|-?\d+\.\d+(?:[eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ class Weight:
 
     def values(self) -> npt.NDArray[np.float32]:
         """Return the numbers of the constant, in its own shape, exactly."""
-        return _values(self).reshape(self.shape).astype(np.float32, copy=False)
+        return entries(self.value, _DTYPES[self.element]).astype(np.float32, copy=False)
 
 
 # The ml_program.globals of a module: by the operation around each, and its name as `symbol` returns it.
@@ -107,6 +105,8 @@ def source_axes(op: Any) -> list[int | None] | None:
     rank = op.results[0].type.rank
     if op.name == "linalg.transpose":
         return list(op.attributes["permutation"])
+    if op.name == "arith.extf":
+        return list(range(rank))
     if op.name == "linalg.broadcast":
         added = set(op.attributes["dimensions"])
         kept = iter(range(rank))
@@ -115,11 +115,13 @@ def source_axes(op: Any) -> list[int | None] | None:
 
 
 def _copied_axes(op: Any, rank: int) -> list[int | None] | None:
-    """Return what `source_axes` does for a linalg.generic that only copies one input."""
+    """Return what `source_axes` does for a linalg.generic that only copies one input, or extends its numbers."""
     block = op.regions[0].blocks[0]
-    if len(op.operands) != 2 or len(list(block.operations)) != 1:
+    *before, end = (inner.operation for inner in block)
+    if len(op.operands) != 2 or [inner.name for inner in before] not in ([], ["arith.extf"]):
         return None
-    if block.operations[0].operation.operands[0] != block.arguments[0]:
+    copied = before[0].operands[0] if before else end.operands[0]
+    if copied != block.arguments[0] or (before and end.operands[0] != before[0].result):
         return None
     source, result = (m.value for m in op.attributes["indexing_maps"])
     if result != ir.AffineMap.get_identity(rank):
@@ -169,22 +171,3 @@ def _loaded(op: Any, known: Globals) -> Any | None:
 def location_names(location: Any) -> tuple[str, ...]:
     """Return the names that a location gives: `loc("layer.weight")`, alone or around a position."""
     return tuple(unescape(name) for name in re.findall(r'loc\("((?:[^"\\]|\\.)*)"(?!:)', str(location)))
-
-
-def _values(weight: Weight) -> npt.NDArray[Any]:
-    dtype = _DTYPES[weight.element]
-    if resource_name(weight.value) is not None:
-        return np.frombuffer(resource_bytes(weight.value, weight.size_in_bytes), dtype)
-    if weight.element == "f32":
-        return np.array(weight.value)
-    # The bindings have no reader for these: MLIR's text has the bytes of large constants and the numbers of small ones.
-    text = str(weight.value)
-    if '"0x' in text:
-        data = np.frombuffer(bytes.fromhex(text[text.index('"0x') + 3 : text.rindex('"')]), dtype)
-    else:
-        data = np.array([_number(t, dtype) for t in _NUMBER.findall(text.rpartition(":")[0])], dtype)
-    return np.broadcast_to(data, weight.shape) if data.size == 1 else data
-
-
-def _number(text: str, dtype: Any) -> Any:
-    return np.uint16(int(text, 16)).view(dtype) if text.startswith("0x") else dtype.type(float(text))

@@ -15,6 +15,7 @@ from mx_dialect import api, dialect
 from mx_dialect._mlir import ir
 from mx_dialect.diagnostics import error_at, remark_at
 from mx_dialect.formats import DEFAULT_ROUNDING, ELEMENT_FORMATS
+from mx_dialect.ingress.activations import FLOATS, extended, filled, rounded
 from mx_dialect.ingress.constant_weights import Globals, Weight, globals_under, weight_of
 from mx_dialect.ingress.contractions import Contraction, contraction
 from mx_dialect.ingress.dead_weights import erase_globals, erase_unused
@@ -29,7 +30,8 @@ from mx_dialect.walk import in_scopes, is_function
 class QuantizedWeight:
     """What was done to one weight: its name and shape, the element format, decibels of signal over noise, sizes.
 
-    `non_finite` of its values are NaN or infinite; their blocks are NaN now and are left out of `sqnr_db`.
+    `non_finite` of its values are NaN or infinite; their blocks are NaN now and are left out of `sqnr_db`. K was longer
+    by `padding` zeros afterwards, to be whole blocks.
     """
 
     name: str
@@ -39,12 +41,14 @@ class QuantizedWeight:
     bytes_before: int
     bytes_after: int
     non_finite: int = 0
+    padding: int = 0
 
     def __str__(self) -> str:
         spoilt = f", {self.non_finite} NaN or Inf, whose blocks are NaN" if self.non_finite else ""
+        padded = f", K padded by {self.padding}" if self.padding else ""
         return (
             f"{self.name}: {'x'.join(map(str, self.shape))} to {self.format}, SQNR {self.sqnr_db:.1f} dB, "
-            f"{self.bytes_before} to {self.bytes_after} bytes{spoilt}"
+            f"{self.bytes_before} to {self.bytes_after} bytes{padded}{spoilt}"
         )
 
 
@@ -77,8 +81,23 @@ class _Match:
         return self.product.lhs if self.is_lhs else self.product.rhs
 
     @property
+    def activation(self) -> Any:
+        return self.product.rhs if self.is_lhs else self.product.lhs
+
+    @property
+    def k_axis(self) -> int:
+        """Return the axis of the activation that is summed over."""
+        return self.activation.type.rank - (1 if self.transpose_rhs or not self.is_lhs else 2)
+
+    @property
     def key(self) -> Any:
         return self.weight.value, self.source
+
+    @property
+    def k(self) -> int:
+        """Return the extent of K in the constant."""
+        axis = self.source[-1]
+        return 1 if axis is None else self.weight.shape[axis]
 
 
 @dataclass
@@ -166,7 +185,7 @@ def _match(op: Any, known: Globals, choice: Choice) -> _Match | None:
         return None
     source = _stored_axes(product, weight, is_lhs)
     transposed = _activation_is_transposed(product, is_lhs)
-    obstacle = _obstacle(product, weight, is_lhs, source, transposed, choice)
+    obstacle = _obstacle(product, weight, is_lhs, source, transposed)
     if obstacle is not None:
         remark_at(op, f"'{op.name}' op keeps its weight in {weight.element}: {obstacle}")
         return None
@@ -210,22 +229,18 @@ def _obstacle(
     is_lhs: bool,
     source: list[int | None] | None,
     transposed: bool | None,
-    choice: Choice,
 ) -> str | None:
     """Return why a product cannot be rewritten, or None."""
     activation = product.rhs if is_lhs else product.lhs
     if not weight.is_float:
         return "weights must be f32, f16 or bf16"
     for value, role in ((activation, "activations"), (product.acc, "accumulator")):
-        if str(value.type.element_type) != "f32" or value.type.encoding is not None:
-            return f"{role} must be a tensor of f32, but the type is '{value.type}'; convert with arith.extf"
+        if str(value.type.element_type) not in FLOATS or value.type.encoding is not None:
+            return f"{role} must be a tensor of f32, f16 or bf16, but the type is '{value.type}'; convert to f32"
     if source is None:
         return "it is broadcast along K or along its rows"
     if transposed is None:
         return "the axes of the activations are not [batch..., M, K]; transpose them first"
-    extent = weight.shape[source[-1]] if source[-1] is not None else 1
-    if extent % choice.block_size:
-        return f"K is {extent}, not a multiple of the block size {choice.block_size}; pad weight and activations"
     return None
 
 
@@ -238,9 +253,11 @@ def _quantize(match: _Match, choice: Choice, done: _Done, advance: Callable[[int
     except LookupError as lack:
         name = weight.names[0] if weight.names else "without a name"
         raise error_at(op, f"'{op.name}' op weight {name} cannot be read: {lack}; give the module its data") from None
-    quantized = quantize_weight(
-        _stored(values, match.source), choice.format, choice.block_size, choice.rounding, advance
-    )
+    padding = -match.k % choice.block_size
+    stored = _stored(values, match.source)
+    # Zeros change no scale: a block has at least one of the weight's own values.
+    whole = np.pad(stored, [(0, 0)] * (stored.ndim - 1) + [(0, padding)]) if padding else stored
+    quantized = quantize_weight(whole, choice.format, choice.block_size, choice.rounding, advance)
     array = quantized.array
     bits = ELEMENT_FORMATS[choice.format].bits
     row = QuantizedWeight(
@@ -251,6 +268,7 @@ def _quantize(match: _Match, choice: Choice, done: _Done, advance: Callable[[int
         weight.size_in_bytes,
         array.mantissa.size * bits // 8 + array.scale.size,
         quantized.non_finite,
+        padding,
     )
     done.weights[match.key], done.rows[match.key] = quantized, row
 
@@ -265,7 +283,7 @@ def _stored(values: Any, source: tuple[int | None, ...]) -> Any:
 
 def _rewrite(match: _Match, scope: Any, choice: Choice, done: _Done, composed: dict[Any, Any]) -> None:
     """Replace a product by mx.block_matmul; a function has the constants of a weight once, at its start."""
-    op, product = match.product.op, match.product
+    op = match.product.op
     remark_at(op, f"quantized weight {done.rows[match.key]}")
     function = scope if scope is not None and is_function(scope) else None
     place = (function or op, match.key)
@@ -274,9 +292,12 @@ def _rewrite(match: _Match, scope: Any, choice: Choice, done: _Done, composed: d
         with start, match.weight.holder.location:
             composed[place] = _constants(done.weights[match.key].array, choice)
     weight = composed[place]
-    lhs, rhs = (weight, product.rhs) if match.is_lhs else (product.lhs, weight)
+    whole = done.weights[match.key].array.shape[-1]
     with ir.InsertionPoint(op), op.location:
-        result = block_matmul(lhs, rhs, product.acc, match.transpose_rhs)
+        activation = extended(filled(match.activation, match.k_axis, match.k, whole))
+        lhs, rhs = (weight, activation) if match.is_lhs else (activation, weight)
+        product = block_matmul(lhs, rhs, extended(match.product.acc), match.transpose_rhs)
+        result = rounded(product, op.results[0].type)
     op.results[0].replace_all_uses_with(result)
     op.erase()
 

@@ -16,6 +16,9 @@ Weights are what `constant_weights` finds, on either side of linalg.matmul, lina
 says the same; they are stored with K last. A weight that several products use is quantized once. Remarks tell what
 became of each, and why a product with a constant weight was left as it is, unless an option asked for that.
 
+Where K is not whole blocks, the weight is stored with zeros behind it, and a tensor.pad gives them to the activations.
+Activations and accumulators of f16 or bf16 are extended: products and sums are in f32, and the result is rounded once.
+
 `exclude` takes patterns of `fnmatch`, separated by commas: a weight stays if one matches, with case, the name of its
 resource, the symbol of its global, or a name in the location of the constant or load.
 """

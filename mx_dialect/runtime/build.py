@@ -6,20 +6,28 @@ frees, go with the context when compilation is done. Then:
 1. Checks of open extents are derived and inserted (`shape_checks`).
 2. The pipeline runs up to buffers. Arguments are marked as not writable, so that MLIR copies what it would overwrite,
    except those that hold a result in the end: those the kernel updates, in the caller's array or a copy of it.
-3. The rest of the pipeline makes LLVM IR; a result that is an argument is dropped, every other one is a fresh buffer
+3. The data of large constants leave the program: the kernel has them, once.
+4. The rest of the pipeline makes LLVM IR; a result that is an argument is dropped, every other one is a fresh buffer
    that belongs to the caller. Asserts become a status, those of `machine_checks` included.
-4. The execution engine makes machine code.
+5. The execution engine makes machine code.
 """
 
+import ctypes
+import math
 import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from mx_dialect import api, asm, dialect, driver, parallel, passes, pipelines
 from mx_dialect._mlir import execution_engine, ir
 from mx_dialect.diagnostics import Collector, Diagnostic, MxError, collecting, error_at
+from mx_dialect.element_dtypes import dtype_of
+from mx_dialect.elements import entries
+from mx_dialect.external_constants import Constants, laid_out
 from mx_dialect.lowering.block_matmul import SCALE_PRODUCTS
 from mx_dialect.runtime.compiler import TAIL, Request
 from mx_dialect.runtime.function_signature import of_function
@@ -29,9 +37,11 @@ from mx_dialect.runtime.level_checks import require_value_level
 from mx_dialect.runtime.machine_checks import insert_machine_checks
 from mx_dialect.runtime.shape_checks import insert_checks
 from mx_dialect.transforms.mx_assert_to_status import ASSERTS, STATUS_ARGUMENT
+from mx_dialect.transforms.mx_externalize_constants import CONSTANTS
 from mx_dialect.transforms.mx_parallel_calls import RUNTIME
 
 _CHECK = "mx-check-lowered"
+_EXTERNALIZE = "mx-externalize-constants"
 _ASSERTS_TO_STATUS = "mx-assert-to-status"
 _WRITABLE = "bufferization.writable"
 
@@ -41,10 +51,11 @@ _PREFIX = "mx."
 
 @dataclass(frozen=True)
 class Built:
-    """A kernel, the symbol of its entry point, and the execution engine that has its machine code."""
+    """A kernel, the symbol of its entry point, its large constants, and the engine that has its machine code."""
 
     kernel: Kernel
     symbol: str
+    constants: Constants
     engine: Any
 
     def machine_code(self) -> bytes:
@@ -99,6 +110,7 @@ def build(request: Request, keep_object: bool) -> Built:
     stages = pipelines.PIPELINES[request.pipeline].stages[: -len(TAIL)]
     _run(module, [lowering if stage == "mx-to-linalg" else stage for stage in stages])
     module, aliases = _bufferize(module, name, updated, context)
+    constants = _take_constants(module)
     symbol = _rename(module, name)
     _function(module, symbol).attributes["llvm.emit_c_interface"] = ir.UnitAttr.get(context)
     # The first stage drops the results that are arguments; the others leave the function as it is.
@@ -118,8 +130,10 @@ def build(request: Request, keep_object: bool) -> Built:
     engine = _engine(module, name, request.opt_level, keep_object)
     parallel_for = parallel.callback(request.threads)
     engine.register_runtime(RUNTIME, parallel_for)
-    kernel = Kernel((engine, parallel_for), _entry_point(engine, symbol, module), interface)
-    return Built(kernel, _packed(symbol), engine)
+    for constant, address in constants.addresses().items():
+        engine.raw_register_runtime(constant, ctypes.c_void_p(address))
+    kernel = Kernel((engine, parallel_for, constants), _entry_point(engine, symbol, module), interface)
+    return Built(kernel, _packed(symbol), constants, engine)
 
 
 def _with_threads(stages: Sequence[str], threads: int) -> list[str]:
@@ -210,6 +224,34 @@ def _bufferize(module: Any, name: str, updated: frozenset[int], context: ir.Cont
             _require_plain_buffers(_function(module, name))
             return module, aliases
         module, updated = asm.parse_bytecode(saved, context), held
+
+
+def _take_constants(module: Any) -> Constants:
+    """Take the data of large constants out of a bufferized module.
+
+    Raises:
+        MxError: a constant has no data, or not as much as its type says.
+    """
+    _run(module, (_EXTERNALIZE,))
+    attributes = module.operation.attributes
+    if CONSTANTS not in attributes:
+        return Constants()
+    data = {named.name: named.attr for named in ir.DictAttr(attributes[CONSTANTS])}
+    del attributes[CONSTANTS]
+    dtypes = {symbol: dtype_of(str(value.type.element_type)) for symbol, value in data.items()}
+    sizes = {s: math.prod(data[s].type.shape) * dtype.itemsize for s, dtype in dtypes.items() if dtype is not None}
+    constants = laid_out(sizes.items())
+    for symbol, size in sizes.items():
+        first = constants.offsets[symbol]
+        constants.memory[first : first + size] = _bytes_of(data[symbol], dtypes[symbol])
+    return constants
+
+
+def _bytes_of(data: Any, dtype: Any) -> Any:
+    try:
+        return np.ascontiguousarray(entries(data, dtype)).view(np.uint8).reshape(-1)
+    except LookupError as lack:
+        raise MxError(f"a constant of type {data.type} cannot be read: {lack}; give the module its data") from None
 
 
 def _mark_writable(function: Any, updated: frozenset[int]) -> None:

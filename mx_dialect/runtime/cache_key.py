@@ -53,7 +53,7 @@ def _sources(folder: str) -> Iterator[os.DirEntry[str]]:
 def _stamp(root: str, item: os.DirEntry[str]) -> tuple[str, int, int]:
     """Return a file's path below `root`, its size and when it was written: by these Python knows its own caches."""
     status = item.stat()
-    return os.path.relpath(item.path, root), status.st_size, status.st_mtime_ns
+    return item.path.removeprefix(root), status.st_size, status.st_mtime_ns
 
 
 def _libraries(package: str) -> Any:

@@ -16,9 +16,11 @@ from typing import Any
 from mx_dialect import cache as disk
 from mx_dialect import parallel, passes, pipelines
 from mx_dialect.diagnostics import MxError
+from mx_dialect.external_constants import over
 from mx_dialect.runtime import object_code
 from mx_dialect.runtime.cache_key import key_of
 from mx_dialect.runtime.description import describe, understand
+from mx_dialect.runtime.free_memory import give_back
 from mx_dialect.runtime.kernel import Kernel
 
 __all__ = ["DEFAULT_PIPELINE", "Kernel", "compile"]
@@ -27,6 +29,9 @@ DEFAULT_PIPELINE = "mx-lower-to-llvm-vectorized"
 
 # How the stages end of every pipeline that can be compiled.
 TAIL = (*pipelines.BUFFERIZE, *pipelines.TO_LLVM)
+
+# Where a description on disk has the offsets of the constants beside it.
+_CONSTANTS = "constants"
 
 # What MLIR bytecode begins with.
 _BYTECODE = b"ML\xefR"
@@ -55,7 +60,7 @@ def compile(
     entry: str | None = None,
     *,
     pipeline: str = DEFAULT_PIPELINE,
-    opt_level: int = 3,
+    opt_level: int = 2,
     scale_products: str = "elements",
     threads: int | None = None,
     cache: bool = True,
@@ -154,16 +159,22 @@ _cache = _Cache(limit=128)
 def _obtain(request: Request, cached: bool) -> Kernel:
     """Return the kernel that is on disk, or make it, and leave it there if it may be."""
     key = _disk_key(request) if cached else None
-    if key is None:
-        return _builder().build(request, keep_object=False).kernel
-    kernel = _stored(key, request.threads)
+    kernel = None if key is None else _stored(key, request.threads)
     if kernel is not None:
         return kernel
-    built = _builder().build(request, keep_object=True)
+    built = _builder().build(request, keep_object=key is not None)
+    if key is not None:
+        _save(key, built)
+    if built.constants.offsets:
+        give_back()
+    return built.kernel
+
+
+def _save(key: str, built: Any) -> None:
     machine_code = built.machine_code()
     if object_code.symbols(machine_code) is not None:
-        disk.save(key, describe(built.kernel.interface, built.symbol), machine_code)
-    return built.kernel
+        description = {**describe(built.kernel.interface, built.symbol), _CONSTANTS: built.constants.offsets}
+        disk.save(key, description, machine_code, built.constants.memory.data)
 
 
 def _disk_key(request: Request) -> str | None:
@@ -181,7 +192,8 @@ def _stored(key: str, threads: int) -> Kernel | None:
         return None
     try:
         interface, symbol = understand(entry.description)
-        linked = object_code.link(entry.machine_code, symbol, threads)
+        constants = over(entry.constants, entry.description[_CONSTANTS])
+        linked = object_code.link(entry.machine_code, symbol, threads, constants)
     except (LookupError, TypeError, ValueError, RuntimeError):
         return None
     return None if linked is None else Kernel(linked.owner, linked.address, interface)

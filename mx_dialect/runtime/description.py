@@ -5,9 +5,9 @@ from fractions import Fraction
 from typing import Any
 
 from mx_dialect.diagnostics import Diagnostic
+from mx_dialect.element_dtypes import dtype_of
 from mx_dialect.runtime.call_checks import Check, Term
 from mx_dialect.runtime.kernel import Interface
-from mx_dialect.runtime.memref import dtype_of
 from mx_dialect.runtime.signature import Signature, Slot, Value
 from mx_dialect.tensor_spec import TensorSpec
 

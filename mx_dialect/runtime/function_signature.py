@@ -6,7 +6,7 @@ from typing import Any
 from mx_dialect import types
 from mx_dialect._mlir import ir
 from mx_dialect.diagnostics import error_at
-from mx_dialect.runtime.memref import dtype_of
+from mx_dialect.element_dtypes import dtype_of
 from mx_dialect.runtime.signature import Shape, Signature, Slot, Value
 from mx_dialect.tensor_spec import spell_shape
 from mx_dialect.type_spelling import spell_types

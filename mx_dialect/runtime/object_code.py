@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mx_dialect import parallel
+from mx_dialect.external_constants import PREFIX, Constants
 
 _PARALLEL_FOR = "_mlir_ciface_mx_parallel_for"
 
@@ -90,25 +91,31 @@ def _symbols(machine_code: bytes) -> Iterator[tuple[str, bool]]:
                     yield machine_code[begin : machine_code.index(b"\0", begin)].decode(), section != 0
 
 
-def link(machine_code: bytes, symbol: str, threads: int) -> Linked | None:
+def link(machine_code: bytes, symbol: str, threads: int, constants: Constants | None = None) -> Linked | None:
     """Return the function that an object file calls `symbol`.
 
-    None if there is no such function, or if it wants something that this process does not have. LLVM would end the
-    process in both cases, and for what is no object file.
+    None if there is no such function, or if it wants something that neither `constants` nor this process has. LLVM
+    would end the process in both cases, and for what is no object file.
     """
     known = symbols(machine_code)
     if known is None or symbol not in known.defined:
         return None
+    constants = constants or Constants()
+    # Those of the kernel before are still in the table.
+    if {name for name in known.wanted if name.startswith(PREFIX)} - constants.offsets.keys():
+        return None
     llvm = _llvm()
     parallel_for = parallel.callback(threads)
+    given = {**constants.addresses(), _PARALLEL_FOR: ctypes.cast(parallel_for, ctypes.c_void_p).value}
     with _linking:
         machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
         # With the engine comes the search in this process's libraries.
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-        if any(llvm.address_of_symbol(name) is None for name in known.wanted - {_PARALLEL_FOR}):
+        if any(llvm.address_of_symbol(name) is None for name in known.wanted - given.keys()):
             return None
-        llvm.add_symbol(_PARALLEL_FOR, ctypes.cast(parallel_for, ctypes.c_void_p).value)
+        for name, place in given.items():
+            llvm.add_symbol(name, place)
         engine.add_object_file(llvm.ObjectFileRef.from_data(machine_code))
         engine.finalize_object()
         address = engine.get_function_address(symbol)
-    return Linked((engine, parallel_for), address)
+    return Linked((engine, parallel_for, constants), address)

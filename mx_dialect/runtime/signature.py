@@ -13,8 +13,9 @@ from typing import Any, cast
 import numpy as np
 
 from mx_dialect.diagnostics import MxError
+from mx_dialect.element_dtypes import code_bits
 from mx_dialect.mx_array import MxArray, as_array
-from mx_dialect.runtime.memref import Array, code_bits
+from mx_dialect.runtime.memref import Array
 from mx_dialect.tensor_spec import TensorSpec
 
 Shape = tuple[int | None, ...]

@@ -17,43 +17,34 @@ infinity are not moderate. Where the right side is the long one the result's til
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from mx_dialect._mlir import arith, ir
 from mx_dialect.schedule.amx_exponents import are_moderate
-from mx_dialect.schedule.amx_packing import STEPS, ColumnPacker, RowPacker, parts_of
-from mx_dialect.schedule.amx_tiles import DEPTH, REGISTERS, ROWS, Tiles, tile_panel
+from mx_dialect.schedule.amx_fallback import F32Products
+from mx_dialect.schedule.amx_packing import BY_GROUPS, BY_ROWS, GRANULE, ColumnPacker, RowPacker, parts_of
+from mx_dialect.schedule.amx_panels import Panels
+from mx_dialect.schedule.amx_products import Products
+from mx_dialect.schedule.amx_spread import layouts
+from mx_dialect.schedule.amx_tiles import Tiles
 from mx_dialect.schedule.amx_words import EXACT, SPLIT
-from mx_dialect.schedule.buffers import depth, extent, for_each_batch, output
+from mx_dialect.schedule.buffers import depth, extent, for_each_batch
 from mx_dialect.schedule.contraction import DYNAMIC, Contraction, divisor_of, reads_along
 from mx_dialect.schedule.emitter import (
     Size,
-    add,
-    ceildiv,
     either,
-    first_lanes,
-    floordiv,
     index,
-    load_vector,
     loop,
     minimum,
-    release,
-    scaled,
-    scratch,
-    store_vector,
     sub,
 )
-from mx_dialect.schedule.panel import PanelPlan, emit_part
-from mx_dialect.schedule.panel_packing import Part, transposed
+from mx_dialect.schedule.panel_packing import Part
 from mx_dialect.schedule.registers import LANES
 from mx_dialect.schedule.span import Division, Span, bounds
 from mx_dialect.schedule.table_decoder import GROUP
 
-GRANULE = 2 * ROWS
-"""Parts of either side begin at multiples of it, for tiles and for the panels in f32."""
-
 _BLOCKS_A_PART = 2
-_PANEL_ROWS, _PANEL_VECTORS, _PANEL_UNROLL = 8, 2, 1
 
 
 @dataclass(frozen=True)
@@ -155,30 +146,30 @@ class _Amx:
         """Work on a matrix in blocks; if the short side's are of the least width, sum tiles while packing rows."""
         streams = block_n == GRANULE
         block_m = GRANULE if streams else self.block_m
-        left = RowPacker(self.c, self.parts[0])
+        left = RowPacker(self.c, self.parts[0], block_m, self.block_k, BY_GROUPS if streams else BY_ROWS)
         right = ColumnPacker(self.c, self.parts[1], self.n, left.pairing)
-        steps = self.block_k // DEPTH
-        left_panel = tile_panel(block_m // ROWS, STEPS if streams else steps, self.parts[0])
-        right_panel = tile_panel(block_n // ROWS, steps, self.parts[1])
-        sums = scratch([_MOST_SUMS, ROWS, LANES])
+        panels = Panels(self.parts, layouts(self.n, self.parts[1]) if streams else [], block_m, block_n, self.block_k)
+        fallback = F32Products(self.plain, self.plan.long, block_m, block_n, self.block_k)
 
         def columns(n0: Any) -> list[Any]:
             count = minimum(block_n, sub(self.columns[1], n0))
 
             def along_k(k0: Any) -> list[Any]:
                 short = Part(batch, n0, count, k0, minimum(self.block_k, sub(self.k, k0)))
-                right.pack(short, right_panel)
+                right.pack(short, panels.right)
+                panels.spread(short)
+                fallback.begin()
 
                 def rows(m0: Any) -> list[Any]:
                     long = Part(batch, m0, minimum(block_m, sub(self.rows[1], m0)), k0, short.depth)
-                    work = _Products(self, tiles, long, short, left_panel, right_panel, sums)
-                    left.range.reset()
+                    work = Products(self.plain, self.plan.long, tiles, panels, long, short)
+                    left.begin(long)
                     if streams:
                         work.sum_while_packing(left)
                     else:
-                        left.pack(long, left_panel)
-                    add_ = work.add_all if streams else work.emit
-                    either(are_moderate(left.range, right.range), add_, work.emit_in_f32)
+                        left.pack(long, panels.left)
+                    add_ = work.add_sums if streams else work.add_all
+                    either(self._are_moderate(left, long, right), add_, partial(fallback.emit, long, short))
                     return []
 
                 return loop(*self.rows, block_m, rows)
@@ -186,184 +177,22 @@ class _Amx:
             return loop(0, self.k, self.block_k, along_k)
 
         loop(*self.columns, block_n, columns)
-        for buffer in (left_panel, right_panel, sums, right.strip):
-            release(buffer)
-        left.range.release()
-        right.range.release()
+        for memory in (panels, left, right, fallback):
+            memory.release()
 
+    def _are_moderate(self, left: RowPacker, long: Part, right: ColumnPacker) -> Any:
+        """Return whether tiles compute the products of what is packed."""
 
-_MOST_SUMS = 4
+        def yes() -> list[Any]:
+            return [arith.constant(i1, 1)]
 
+        def look_again() -> list[Any]:
+            # Blocks of zeros may have any scale.
+            left.examine(long)
+            return [are_moderate(left.range, right.range)]
 
-@dataclass(frozen=True)
-class _Products:
-    """The products of a part of both sides, which are packed in panels."""
-
-    amx: _Amx
-    tiles: Tiles
-    long: Part
-    short: Part
-    left_panel: Any
-    right_panel: Any
-    sums: Any
-
-    def emit(self) -> list[Any]:
-        """Add all tiles of the result, from panels that hold the parts."""
-        height, width = _tile_counts(*self.amx.parts)
-
-        def columns(j: Any) -> list[Any]:
-            def rows(i: Any) -> list[Any]:
-                self._clear()
-
-                def group(g: Any) -> list[Any]:
-                    for step in range(STEPS):
-                        at = add(scaled(g, STEPS), step)
-                        self._multiply(step, (i, at), (j, at), height, width)
-                    return []
-
-                loop(0, floordiv(self.long.depth, GROUP), 1, group)
-                self._store()
-                self._add_tiles(i, j, height, width)
-                return []
-
-            return loop(0, ceildiv(self.long.count, ROWS), height, rows)
-
-        loop(0, ceildiv(self.short.count, LANES), width, columns)
-        return []
-
-    def sum_while_packing(self, left: RowPacker) -> None:
-        """Compute few tiles of the result, packing a group of the long side at a time, and store them."""
-        self._for_width(lambda width: self._sum_and_pack(left, width))
-
-    def add_all(self) -> list[Any]:
-        """Add the stored tiles."""
-        self._for_width(lambda width: self._add_tiles(0, 0, GRANULE // ROWS, width))
-        return []
-
-    def _for_width(self, body: Callable[[int], None]) -> None:
-        """Build what depends on how many tiles wide the part is, one or two."""
-
-        def of(width: int) -> Callable[[], list[Any]]:
-            def build() -> list[Any]:
-                body(width)
-                return []
-
-            return build
-
-        n = self.amx.n
-        if isinstance(n, int):
-            body(1 if n <= LANES else GRANULE // LANES)
-            return
-        narrow = arith.cmpi(arith.CmpIPredicate.sle, index(self.short.count), index(LANES))
-        either(narrow, of(1), of(GRANULE // LANES))
-
-    def _sum_and_pack(self, left: RowPacker, width: int) -> None:
-        height = GRANULE // ROWS
-        self._clear()
-
-        def group(g: Any) -> list[Any]:
-            k = scaled(g, GROUP)
-            left.pack(replace(self.long, k=add(self.long.k, k), depth=GROUP), self.left_panel)
-            for step in range(STEPS):
-                self._multiply(step, (0, step), (0, add(scaled(g, STEPS), step)), height, width)
-            return []
-
-        loop(0, floordiv(self.long.depth, GROUP), 1, group)
-        self._store()
-
-    def _clear(self) -> None:
-        for register in range(_MOST_SUMS):
-            self.tiles.clear(register)
-
-    def _store(self) -> None:
-        for register in range(_MOST_SUMS):
-            self.tiles.store(register, self.sums, register)
-
-    def _add_tiles(self, i: Size, j: Size, height: int, width: int) -> None:
-        for row in range(height):
-            for column in range(width):
-                numbers = range(row * width + column, _MOST_SUMS, height * width)
-                self._add(list(numbers), add(i, row), add(j, column))
-
-    def _multiply(
-        self, number: int, left: tuple[Size, Size], right: tuple[Size, Size], height: int, width: int
-    ) -> None:
-        """Add the products of tiles of one step, given by the first tile and the step, to height x width sums.
-
-        A product takes as long as three others take to start, so steps of even and odd `number` have sums of their own
-        where there are few.
-        """
-        parts = self.amx.parts
-        first = height * width * (number % (_MOST_SUMS // (height * width)))
-        at_once = min(width, (REGISTERS - _MOST_SUMS - 1) // parts[1])
-        for start in range(0, width, at_once):
-            columns = range(start, min(start + at_once, width))
-            held = {(c, p): _MOST_SUMS + (c - start) * parts[1] + p for c in columns for p in range(parts[1])}
-            for (c, p), register in held.items():
-                self.tiles.load(register, self.right_panel, _tile(self.right_panel, add(right[0], c), right[1], p))
-            # Those of the rows follow each other in what registers are left: one loads while another is used.
-            free = range(_MOST_SUMS + len(held), REGISTERS)
-            for turn, (row, part) in enumerate((row, part) for row in range(height) for part in range(parts[0])):
-                register = free[turn % len(free)]
-                self.tiles.load(register, self.left_panel, _tile(self.left_panel, add(left[0], row), left[1], part))
-                for (c, _), other in held.items():
-                    self.tiles.add_product(first + row * width + c, register, other)
-
-    def _add(self, numbers: list[int], i: Size, j: Size) -> None:
-        """Add stored tiles to one tile of the result, as far as there is a result."""
-        long_left = sub(self.long.count, scaled(i, ROWS))
-        short_left = sub(self.short.count, scaled(j, LANES))
-        m, n = add(self.long.first, scaled(i, ROWS)), add(self.short.first, scaled(j, LANES))
-        if self.amx.plan.long == "lhs":
-            self._add_rows(numbers, (m, long_left), (n, short_left))
-            return
-        for r, row in enumerate(transposed([self._stored(numbers, r) for r in range(ROWS)])):
-            store_vector(row, self.sums, [numbers[0], r, 0])
-        self._add_rows(numbers[:1], (n, short_left), (m, long_left))
-
-    def _stored(self, numbers: list[int], row: Size) -> Any:
-        """Return the sum of a row of stored tiles."""
-        value, *others = (load_vector(self.sums, [number, row, 0], LANES) for number in numbers)
-        for other in others:
-            value = arith.addf(value, other)
-        return value
-
-    def _add_rows(self, numbers: list[int], rows: tuple[Size, Size], columns: tuple[Size, Size]) -> None:
-        out = output(self.amx.plain)
-        whole = self.amx.plain.extents[self.amx.plain.n]
-        mask = None
-        if whole == DYNAMIC or whole % GRANULE:
-            mask = first_lanes(LANES, minimum(LANES, columns[1]))
-
-        def one(r: Any) -> list[Any]:
-            place = [*self.long.batch, add(rows[0], r), columns[0]]
-            total = arith.addf(load_vector(out, place, LANES, mask), self._stored(numbers, r))
-            store_vector(total, out, place, mask)
-            return []
-
-        loop(0, minimum(ROWS, rows[1]), 1, one)
-
-    def emit_in_f32(self) -> list[Any]:
-        amx = self.amx
-        left, right, block_m, block_n = self.long, self.short, amx.block_m, amx.block_n
-        if amx.plan.long == "rhs":
-            left, right, block_m, block_n = right, left, block_n, block_m
-        plan = PanelPlan(LANES, _PANEL_ROWS, _PANEL_VECTORS, _PANEL_UNROLL, block_m, block_n, amx.block_k)
-        emit_part(amx.plain, plan, left, right)
-        return []
-
-
-def _tile(panel: Any, tile: Size, step: Size, part: int) -> Size:
-    """Return the number of a tile of a panel."""
-    steps, parts = panel.type.shape[1:3]
-    return add(scaled(add(scaled(tile, steps), step), parts), part)
-
-
-def _tile_counts(left: int, right: int) -> tuple[int, int]:
-    """Return how many tiles of rows and columns are summed at once, so that their operands fit the registers too."""
-    if left == right:
-        return 2, 2
-    return (2, 1) if left == EXACT else (1, 2)
+        i1 = ir.IntegerType.get_signless(1)
+        return either(are_moderate(left.range, right.range), yes, look_again, [i1])[0]
 
 
 def _up_to(size: int, extent_: Size) -> int:

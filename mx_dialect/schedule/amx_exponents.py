@@ -115,7 +115,7 @@ class ScaleRange(_Kept):
         self._first_not_finite = first_not_finite
 
     def note_shift(self, carried: list[Any], shift: Any, nonzero: Any) -> list[Any]:
-        """Take into account what is added to the exponents of words, where they are not zeros."""
+        """Take into account what is added to the exponents of words, in the lanes of a mask."""
         least, most, codes = carried
         least = arith.select(nonzero, arith.minsi(least, shift), least)
         most = arith.select(nonzero, arith.maxsi(most, shift), most)

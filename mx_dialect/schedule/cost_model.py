@@ -9,14 +9,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mx_dialect.schedule.amx import GRANULE as AMX_GRANULE
 from mx_dialect.schedule.amx import AmxPlan
+from mx_dialect.schedule.amx_packing import GRANULE as AMX_GRANULE
 from mx_dialect.schedule.amx_packing import parts_of
+from mx_dialect.schedule.amx_tiles import ROWS as AMX_ROWS
 from mx_dialect.schedule.amx_words import EXACT
 from mx_dialect.schedule.columns import ColumnsPlan
 from mx_dialect.schedule.contraction import DYNAMIC, Contraction, reads_along
 from mx_dialect.schedule.dots import DotsPlan, sides
 from mx_dialect.schedule.dots_rows import DotRowsPlan
+from mx_dialect.schedule.dots_tiles import DotTilesPlan
 from mx_dialect.schedule.host import Host
 from mx_dialect.schedule.panel import PanelPlan
 from mx_dialect.schedule.registers import LANES
@@ -27,7 +29,8 @@ from mx_dialect.schedule.schedules import SCHEDULES, Plan
 
 _VNNI = frozenset({"avx512_vnni", "avx512vbmi"})
 _AMX = frozenset({"amx_tile", "amx_bf16", "avx512bw", "avx512vbmi"})
-_FEW_FOR_TILES = 4
+_AMX_BYTES = _VNNI | {"amx_tile", "amx_int8"}
+_FEW_FOR_TILES = 2
 _SHORT = 128
 _FEW_DOTS = 6
 _ROWS_AHEAD = 24
@@ -152,6 +155,17 @@ def _dots_plan(problem: Problem, host: Host) -> Plan:
     return DotsPlan(rows, vectors, 64, block_n, block_k)
 
 
+def _dot_tiles_plan(problem: Problem, host: Host) -> Plan:
+    # A tile of rows and what it meets of a strip of columns are in the first cache together.
+    block_k = _multiple(1024, problem.block)
+    if 0 <= problem.n <= 2 * LANES:
+        return DotTilesPlan(AMX_ROWS, 2 * LANES, 4 * block_k)
+    # The right panel, three vectors of i32 or f32 for a block besides its bytes, takes two thirds of the second cache.
+    bytes_a_column = block_k + 12 * (block_k // problem.block)
+    block_n = max(host.l2_bytes * 2 // 3 // bytes_a_column // LANES, 1) * LANES
+    return DotTilesPlan(AMX_ROWS, block_n, block_k)
+
+
 def _amx_plan(long: str) -> Callable[[Problem, Host], Plan]:
     def plan(problem: Problem, host: Host) -> Plan:
         short = problem.n if long == "lhs" else problem.m
@@ -207,6 +221,13 @@ RULES = (
         lambda p, h: DotRowsPlan("rhs", _ROWS_AHEAD),
         "few rows of small integers: the right side is read once, sixteen of its rows at a time",
         _VNNI,
+    ),
+    Rule(
+        "dot_tiles",
+        lambda p: p.integers and (p.m == DYNAMIC or p.m >= AMX_ROWS),
+        _dot_tiles_plan,
+        "both sides are small integers: the matrix unit makes exact dot products of blocks, 16 rows at once",
+        _AMX_BYTES,
     ),
     Rule(
         "dots",

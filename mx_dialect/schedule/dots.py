@@ -13,11 +13,12 @@
 The result is that of `block_dots.matmul_block_dots`, to the bit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mx_dialect._mlir import ir
+from mx_dialect._mlir import arith, ir
+from mx_dialect.schedule.block_tiles import BlockTiles
 from mx_dialect.schedule.buffers import depth, extent, for_each_batch, output
 from mx_dialect.schedule.contraction import DYNAMIC, Contraction, divisor_of, reads_along
 from mx_dialect.schedule.dots_codes import IntegerSide, integer_side
@@ -112,13 +113,18 @@ def division(contraction: Contraction, plan: DotsPlan, parts: int) -> Division:
 def emit(contraction: Contraction, plan: DotsPlan, span: Span | None = None) -> None:
     """Replace a contraction on buffers, or a span of it, by the dots schedule."""
     with ir.InsertionPoint(contraction.op), contraction.op.location:
-        _Dots(contraction, plan, span).emit()
+        build(contraction, plan, span)
     contraction.op.erase()
 
 
+def build(contraction: Contraction, plan: DotsPlan, span: Span | None, *, by_tiles: bool = False) -> None:
+    """Build the schedule where the insertion point is; `by_tiles` with the matrix unit, for 16 rows and one vector."""
+    _Dots(contraction, plan, span, by_tiles).emit()
+
+
 class _Dots:
-    def __init__(self, contraction: Contraction, plan: DotsPlan, span: Span | None):
-        self.c, self.plan = contraction, plan
+    def __init__(self, contraction: Contraction, plan: DotsPlan, span: Span | None, by_tiles: bool):
+        self.c, self.plan, self.by_tiles = contraction, plan, by_tiles
         self.m, self.n = extent(contraction, contraction.m), extent(contraction, contraction.n)
         self.rows, self.columns = bounds(span, contraction.m, self.m), bounds(span, contraction.n, self.n)
         self.k = depth(contraction)
@@ -142,6 +148,7 @@ class _Dots:
         left_panel = LeftPanel.allocate(block_m, block_k, block)
         right_panel = RightPanel.allocate(block_n, block_k, block)
         align_stack(self.c.op)
+        unit = BlockTiles(block) if self.by_tiles else None
 
         def matrix(batch: list[Any]) -> None:
             def columns(n0: Any) -> list[Any]:
@@ -155,7 +162,7 @@ class _Dots:
                         left_part = Part(batch, m0, minimum(block_m, sub(self.rows[1], m0)), k0, part.depth)
                         tiles = scaled(ceildiv(left_part.count, plan.rows), plan.rows)
                         left.pack(left_part, tiles, left_panel)
-                        _Tiles(self, left_part, part, left_panel, right_panel).emit(large)
+                        _Tiles(self, left_part, part, left_panel, right_panel, unit).emit(large)
                         return []
 
                     return loop(*self.rows, block_m, rows)
@@ -165,6 +172,8 @@ class _Dots:
             loop(*self.columns, block_n, columns)
 
         for_each_batch(self.c, matrix)
+        if unit is not None:
+            unit.release()
         for buffer in (*left_panel.buffers(), *right_panel.buffers()):
             release(buffer)
 
@@ -185,7 +194,16 @@ class _Way:
 class _Tiles:
     """The register tiles of one block of rows, columns and depth."""
 
-    def __init__(self, dots: _Dots, left: Part, right: Part, left_panel: LeftPanel, right_panel: RightPanel):
+    def __init__(
+        self,
+        dots: _Dots,
+        left: Part,
+        right: Part,
+        left_panel: LeftPanel,
+        right_panel: RightPanel,
+        tiles: BlockTiles | None,
+    ):
+        self._tiles = tiles
         self._plan, self._out, self._block = dots.plan, dots.out, dots.c.block
         self._n, self._ragged = dots.n, not (isinstance(dots.m, int) and dots.m % dots.plan.rows == 0)
         self._vectors = range(dots.plan.vectors)
@@ -221,11 +239,10 @@ class _Tiles:
         strips = [add(scaled(j, self._plan.vectors), v) for v in self._vectors]
         rows = [add(i, r) for r in range(way.rows)]
 
-        def step(b: Any, *totals: Any) -> list[Any]:
-            dots = self._dots(rows, strips, b, way.words)
-            return self._add_scaled(rows, strips, b, totals, dots, way.finish)
-
-        sums = loop(0, floordiv(self._right.depth, self._block), 1, step, sums)
+        if self._tiles is not None and way.rows > 1:
+            sums = self._add_by_tiles(self._tiles, rows, strips[0], sums, way)
+        else:
+            sums = self._add_by_vectors(rows, strips, sums, way)
         for place, mask, total in zip(places, masks * way.rows, sums, strict=True):
             store_vector(total, self._out, place, mask)
         return []
@@ -244,6 +261,37 @@ class _Tiles:
             return [None] * self._plan.vectors
         rest = [not_negative(sub(self._right.count, add(n, v * LANES))) for v in self._vectors]
         return [first_lanes(LANES, minimum(LANES, count)) for count in rest]
+
+    def _add_by_vectors(
+        self, rows: Sequence[Size], strips: Sequence[Size], sums: Sequence[Any], way: _Way
+    ) -> list[Any]:
+        """Return the sums with the products of all blocks added."""
+
+        def step(b: Any, *totals: Any) -> list[Any]:
+            dots = self._dots(rows, strips, b, way.words)
+            return self._add_scaled(rows, strips, b, totals, dots, way.finish)
+
+        return loop(0, floordiv(self._right.depth, self._block), 1, step, sums)
+
+    def _add_by_tiles(
+        self, tiles: BlockTiles, rows: Sequence[Size], strip: Size, sums: Sequence[Any], way: _Way
+    ) -> list[Any]:
+        panel = self._right_panel
+
+        def finish(b: Any, dots: Callable[[int], Any], totals: Sequence[Any]) -> list[Any]:
+            start, scale, shift = (
+                load_vector(memory, [strip, b, 0], LANES) for memory in (panel.starts, panel.scales, panel.shifts)
+            )
+            found: list[Any] = []
+            # Row after row, so that few dot products are in registers beside the sums.
+            for r, (row, total) in enumerate(zip(rows, totals, strict=True)):
+                dot = arith.addi(dots(r), start)
+                of_row = broadcast(load(self._left_panel.scales, [row, b]), LANES)
+                found.append(way.finish(total, dot, of_row, scale, shift))
+            return found
+
+        blocks = floordiv(self._right.depth, self._block)
+        return tiles.add_blocks((self._left_panel, panel), (rows[0], strip), blocks, sums, finish)
 
     def _dots(self, rows: Sequence[Size], strips: Sequence[Size], b: Size, unroll: int) -> list[Any]:
         """Return the dot products of one block, row after row."""

@@ -149,19 +149,29 @@ class _Panel:
         release(left_panel)
 
 
-def emit_part(contraction: Contraction, plan: PanelPlan, left: Part, right: Part) -> None:
-    """Add the product of parts of both sides to the result, by panels that hold all of them.
+class PartPanels:
+    """Panels for products of parts of both sides, whose sizes are the plan's blocks at most.
 
-    The parts begin at multiples of the plan's rows and columns, and end there or where the sides end. The plan's block
-    sizes are what the parts have at most.
+    Parts begin at multiples of the plan's rows and columns, and end there or where the sides end.
     """
-    panel = _Panel(contraction, plan, None)
-    left_panel, right_panel = panel.scratch_panels(plan.block_m, plan.block_n, plan.block_k)
-    panel.right.pack(right, right_panel)
-    panel.left.pack(left, left_panel)
-    _Tiles(panel, left, right, left_panel, right_panel).emit()
-    release(right_panel)
-    release(left_panel)
+
+    def __init__(self, contraction: Contraction, plan: PanelPlan):
+        self._panel = _Panel(contraction, plan, None)
+        self._left, self._right = self._panel.scratch_panels(plan.block_m, plan.block_n, plan.block_k)
+
+    def pack_left(self, part: Part) -> None:
+        self._panel.left.pack(part, self._left)
+
+    def pack_right(self, part: Part) -> None:
+        self._panel.right.pack(part, self._right)
+
+    def multiply(self, left: Part, right: Part) -> None:
+        """Add the product of the packed parts to the result."""
+        _Tiles(self._panel, left, right, self._left, self._right).emit()
+
+    def release(self) -> None:
+        release(self._right)
+        release(self._left)
 
 
 def _at_most(size: int, extent_: Size) -> int:

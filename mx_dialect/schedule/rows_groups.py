@@ -17,6 +17,13 @@ from mx_dialect.schedule.side import ScaledCode, SideReader, places_of, scaled_c
 from mx_dialect.schedule.table_decoder import GROUP, LANES, ORDER, STRIPS, TableDecoder, decodes
 from mx_dialect.schedule.tabulate import tabulate
 
+AHEAD_LEVEL = 2
+"""To which cache the next rows' codes are fetched.
+
+Rows may be pages apart, and the processor does not look ahead into the next page. It waits for fewer lines at once to
+the first cache than to the second.
+"""
+
 Sums = dict[tuple[int, int, int], Any]
 """Vectors of sums by row, column and strip."""
 
@@ -107,9 +114,8 @@ class TableReader:
                     sums[key] = vector.fma(x, others[s, v], sums[key])
 
     def _codes(self, tile: Tile, r: int, k: Size) -> Any:
-        # Rows may be pages apart, and the processor does not look ahead into the next page.
         ahead = places_of(self._code.input, tile.ahead(r, floordiv(k, self._block), 0, k))
-        prefetch(self._buffer, ahead if self._code.input.packed == 1 else bytes_at(ahead))
+        prefetch(self._buffer, ahead if self._code.input.packed == 1 else bytes_at(ahead), AHEAD_LEVEL)
         places = places_of(self._code.input, tile.loops(r, floordiv(k, self._block), 0, k))
         codes = (load_vector if self._code.input.packed == 1 else load_nibbles)(self._buffer, places, GROUP)
         return arith.bitcast(ir.VectorType.get([GROUP], ir.IntegerType.get_signless(8)), codes)

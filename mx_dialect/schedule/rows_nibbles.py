@@ -14,7 +14,7 @@ from mx_dialect.schedule.contraction import Contraction, Side, loop_of
 from mx_dialect.schedule.emitter import Size, add, f32, floordiv, load_vector, prefetch, vector_type
 from mx_dialect.schedule.nibbles import bytes_at
 from mx_dialect.schedule.registers import BYTES, LANES, bitcast, i32, intrinsic, shuffle, splat
-from mx_dialect.schedule.rows_groups import Sums, Tile
+from mx_dialect.schedule.rows_groups import AHEAD_LEVEL, Sums, Tile
 from mx_dialect.schedule.side import ScaledCode, places_of, scaled_code
 from mx_dialect.schedule.tabulate import tabulate
 
@@ -59,7 +59,7 @@ class NibbleReader:
 
     def _values(self, tile: Tile, r: int, k: Size) -> list[Any]:
         at = floordiv(k, self._block)
-        prefetch(self._buffer, bytes_at(places_of(self._code.input, tile.ahead(r, at, 0, k))))
+        prefetch(self._buffer, bytes_at(places_of(self._code.input, tile.ahead(r, at, 0, k))), AHEAD_LEVEL)
         places = bytes_at(places_of(self._code.input, tile.loops(r, at, 0, k)))
         words = bitcast(load_vector(self._buffer, places, BYTES), i32())
         found: list[Any] = []

@@ -11,18 +11,19 @@ from typing import Any, TypeAlias
 from mx_dialect._mlir import ir
 from mx_dialect.diagnostics import MxError
 from mx_dialect.passes import nearest
-from mx_dialect.schedule import amx, columns, dots, dots_rows, panel, rows
+from mx_dialect.schedule import amx, columns, dots, dots_rows, dots_tiles, panel, rows
 from mx_dialect.schedule.amx import AmxPlan
 from mx_dialect.schedule.attribute import ATTRIBUTE, NONE
 from mx_dialect.schedule.columns import ColumnsPlan
 from mx_dialect.schedule.contraction import Contraction
 from mx_dialect.schedule.dots import DotsPlan
 from mx_dialect.schedule.dots_rows import DotRowsPlan
+from mx_dialect.schedule.dots_tiles import DotTilesPlan
 from mx_dialect.schedule.panel import PanelPlan
 from mx_dialect.schedule.rows import RowsPlan
 from mx_dialect.schedule.span import Division
 
-Plan: TypeAlias = PanelPlan | RowsPlan | ColumnsPlan | DotsPlan | DotRowsPlan | AmxPlan
+Plan: TypeAlias = PanelPlan | RowsPlan | ColumnsPlan | DotsPlan | DotRowsPlan | DotTilesPlan | AmxPlan
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ SCHEDULES: Mapping[str, Schedule] = {
     "rows": Schedule(RowsPlan, rows.emit, rows.refusal, rows.division),
     "columns": Schedule(ColumnsPlan, columns.emit, columns.refusal, columns.division),
     "dot_rows": Schedule(DotRowsPlan, dots_rows.emit, dots_rows.refusal, dots_rows.division),
+    "dot_tiles": Schedule(DotTilesPlan, dots_tiles.emit, dots_tiles.refusal, dots_tiles.division),
     "amx": Schedule(AmxPlan, amx.emit, amx.refusal, amx.division),
     "dots": Schedule(DotsPlan, dots.emit, dots.refusal, dots.division),
 }

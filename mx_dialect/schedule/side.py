@@ -35,7 +35,8 @@ def scaled_code(contraction: Contraction, side: Side) -> ScaledCode | None:
     for code, scale in ((first, second), (second, first)):
         numbers = reader.inputs_of(code)
         if len(numbers) == 1 and not reader.is_shared(code) and reader.is_shared(scale):
-            return ScaledCode(inputs[numbers.pop()], code, scale)
+            (number,) = numbers
+            return ScaledCode(inputs[number], code, scale)
     return None
 
 
@@ -52,7 +53,10 @@ class SideReader:
         self._inputs = {i.number: i for i in side.inputs}
         self._operands = list(contraction.op.operands)
         self._leaves = {i.value: i for i in side.inputs}
-        self._shared = {value: self._is_shared(value) for value in postorder(side.value, (), self._leaves)}
+        self._depends: dict[Any, frozenset[int]] = {}
+        for value in postorder(side.value, (), self._leaves):
+            self._depends[value] = self._dependence(value)
+        self._shared = {value: self._is_shared(numbers) for value, numbers in self._depends.items()}
 
     def block_values(self, loops: Sequence[Size], mask: Any = None) -> Values:
         """Compute what all elements of a block along k share; `loops` has a value for each loop."""
@@ -102,13 +106,20 @@ class SideReader:
         """Tell whether the elements of a block share a value of the body."""
         return self._shared[value]
 
-    def inputs_of(self, value: Any) -> set[int]:
+    def inputs_of(self, value: Any) -> frozenset[int]:
         """Return the numbers of the inputs that a value of the body depends on."""
-        return {self._leaves[v].number for v in postorder(value, (), self._leaves) if v in self._leaves}
+        return self._depends[value]
 
-    def _is_shared(self, value: Any) -> bool:
-        """Tell whether no input that a value depends on is read anew for each place in a block."""
-        return not any(self._reads_each_place(self._inputs[number]) for number in self.inputs_of(value))
+    def _dependence(self, value: Any) -> frozenset[int]:
+        """Return `inputs_of`, given that of the values that a value is computed from."""
+        if value in self._leaves:
+            return frozenset({self._leaves[value].number})
+        operands = value.owner.operation.operands if isinstance(value, ir.OpResult) else ()
+        return frozenset(number for operand in operands for number in self._depends[operand])
+
+    def _is_shared(self, numbers: frozenset[int]) -> bool:
+        """Tell whether none of some inputs is read anew for each place in a block."""
+        return not any(self._reads_each_place(self._inputs[number]) for number in numbers)
 
     def _reads_each_place(self, item: Input) -> bool:
         return any(loop_of(r) == self._place and divisor_of(r) == 1 for r in item.map.results)

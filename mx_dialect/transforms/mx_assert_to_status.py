@@ -37,18 +37,10 @@ from typing import Any
 from mx_dialect import diagnostics, passes
 from mx_dialect._mlir import arith, cf, ir, memref
 from mx_dialect.analysis.held_buffers import held_buffers
+from mx_dialect.walk import operations
 
 STATUS_ARGUMENT = "mx.status"
 ASSERTS = "mx.asserts"
-
-
-def _operations(root: Any) -> Iterator[Any]:
-    """Yield every operation under `root`, each before those inside it."""
-    for region in root.regions:
-        for block in region:
-            for op in block:
-                yield op.operation
-                yield from _operations(op.operation)
 
 
 def _references(attribute: Any) -> Iterator[str]:
@@ -69,15 +61,19 @@ def _callee(call: Any) -> str:
     return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
 
 
-def _fallible(functions: dict[str, Any]) -> set[str]:
+def _may_fail(op: Any) -> bool:
+    return op.name in ("cf.assert", "func.call")
+
+
+def _fallible(found: dict[str, list[Any]]) -> set[str]:
     """Return the names of the functions that can reach an assert, themselves or through calls."""
     callers: dict[str, set[str]] = {}
     pending: list[str] = []
-    for name, function in functions.items():
-        for op in _operations(function):
+    for name, ops in found.items():
+        for op in ops:
             if op.name == "func.call":
                 callers.setdefault(_callee(op), set()).add(name)
-            elif op.name == "cf.assert" and name not in pending:
+            elif name not in pending:
                 pending.append(name)
     fallible: set[str] = set()
     while pending:
@@ -90,9 +86,13 @@ def _fallible(functions: dict[str, Any]) -> set[str]:
 
 def _require_direct_calls(root: Any, fallible: set[str]) -> None:
     """Refuse any other use of a function whose signature is about to change."""
-    for op in _operations(root):
+
+    def is_other_use(op: Any) -> bool:
         if op.name == "func.call":
-            continue
+            return False
+        return any(symbol in fallible for name in op.attributes for symbol in _references(op.attributes[name]))
+
+    for op in operations(root, is_other_use, outer_first=True):
         for name in op.attributes:
             for symbol in _references(op.attributes[name]):
                 if symbol in fallible:
@@ -200,7 +200,7 @@ class _Function:
 
 def _require_in_bodies(root: Any, functions: list[Any], fallible: set[str]) -> None:
     """Refuse an assert, or a call that can fail, from where no function of the module can return."""
-    for op in _operations(root):
+    for op in operations(root, _may_fail, outer_first=True):
         if op.name == "cf.assert" or _can_fail(op, fallible):
             parent = op.parent.operation
             if parent in functions:
@@ -239,7 +239,8 @@ def run(root: Any, options: passes.NoOptions) -> None:
             for op in root.regions[0].blocks[0]
             if op.operation.name == "func.func"
         }
-        fallible = _fallible(functions)
+        calls_and_asserts = {name: operations(f, _may_fail, outer_first=True) for name, f in functions.items()}
+        fallible = _fallible(calls_and_asserts)
         _require_in_bodies(root, list(functions.values()), fallible)
         if not fallible:
             return
@@ -251,7 +252,7 @@ def run(root: Any, options: passes.NoOptions) -> None:
                 continue
             function = functions[name]
             # Listed first: the rewrite moves operations between blocks.
-            failing = [op for op in _operations(function) if op.name == "cf.assert" or _can_fail(op, fallible)]
+            failing = [op for op in calls_and_asserts[name] if op.name == "cf.assert" or _can_fail(op, fallible)]
             buffers = held_buffers(function, failing)
             rewriter = _Function(function)
             for op, held in zip(failing, buffers, strict=True):

@@ -107,6 +107,26 @@ def quantize_block(values, element_type, rounding):
     return divided_codes(values, Fraction(2) ** exponent, element_type), exponent + 127
 
 
+def left_of_blocks(weights, element_type, block_size=32):
+    """Return what quantization leaves of weights [N, K] of finite numbers, in doubles, all at once.
+
+    Blocks lie along K, the last one is shorter if need be; the shared exponent is rounded down.
+    """
+    numbers = np.array([float(number) for number in magnitudes(element_type)])
+    left = np.zeros(weights.shape)
+    for start in range(0, weights.shape[1], block_size):
+        block = weights[:, start : start + block_size].astype(np.float64)
+        amax = np.abs(block).max(axis=1, keepdims=True)
+        scale = 2.0 ** (np.floor(np.log2(np.where(amax > 0, amax, 1))) - TABLE[element_type].emax)
+        wanted = np.abs(block) / scale
+        above = np.clip(np.searchsorted(numbers, wanted), 1, len(numbers) - 1)
+        middle = (numbers[above - 1] + numbers[above]) / 2
+        # To nearest, ties to the even code, and no further than the largest number.
+        up = (wanted > middle) | ((wanted == middle) & (above % 2 == 0))
+        left[:, start : start + block_size] = np.sign(block) * numbers[np.where(up, above, above - 1)] * scale
+    return left
+
+
 def divided_codes(values, divisor, element_type):
     """Return the code of each finite Python float over a Fraction."""
     return [scaled_code(Fraction(value) / divisor, math.copysign(1, value) < 0, element_type) for value in values]

@@ -96,7 +96,7 @@ class TestEntries:
         assert len(files(folder)) == 1
 
     def test_every_flipped_byte_and_every_cut_is_noticed(self, folder: Path) -> None:
-        cache.save(KEY, {"a": 1}, b"machine code")
+        cache.save(KEY, {"a": 1}, b"machine code", b"constants")
         (file,) = files(folder)
         whole = file.read_bytes()
         for i in range(len(whole)):
@@ -107,11 +107,11 @@ class TestEntries:
         file.write_bytes(whole + b"\0")
         assert cache.load(KEY) is None
         file.write_bytes(whole)
-        assert cache.load(KEY) == cache.Entry({"a": 1}, b"machine code")
+        assert cache.load(KEY) == cache.Entry({"a": 1}, b"machine code", b"constants")
 
     def test_another_version_of_the_format_is_not_read(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(cache, "_MAGIC", cache._MAGIC.replace(b"\x01", b"\x02"))
+            patch.setattr(cache, "_MAGIC", cache._MAGIC.replace(b"\x02", b"\x03"))
             cache.save(KEY, 1, b"code")
             assert cache.load(KEY) is not None
         assert cache.load(KEY) is None

@@ -45,13 +45,14 @@ COLUMNS = Product("columns", 4, 256, 0.45)
 K = 512
 
 
-def program(product: Product, a: str = "f8E4M3FN", b: str | None = None) -> str:
+def program(product: Product, a: str = "f8E4M3FN", b: str | None = None, schedule: str | None = None) -> str:
     m, n = product.m, product.n
     lhs, c = f"{m}x{K}x{a}, block_size = 32, scale_type = f8E8M0FNU", f"tensor<{m}x{n}xf32>"
     rhs = f"tensor<{K}x{n}xf32>" if b is None else f"<{K}x{n}x{b}, block_size = 32, scale_type = f8E8M0FNU, axis = 0>"
     whole_rhs = rhs if b is None else f"!mx.tensor{rhs}"
+    attributes = f' {{mx.schedule = "{schedule}"}}' if schedule else ""
     return f"""func.func @f(%a: !mx.tensor<{lhs}>, %b: {whole_rhs}, %c: {c}) -> {c} {{
-  %0 = mx.block_matmul %a, %b, %c : <{lhs}>, {rhs}, {c} -> {c}
+  %0 = mx.block_matmul %a, %b, %c{attributes} : <{lhs}>, {rhs}, {c} -> {c}
   return %0 : {c}
 }}"""
 
@@ -103,10 +104,25 @@ def test_every_format_is_decoded_in_vectors(element: str, product: Product, tmp_
 )
 @pytest.mark.parametrize(("a", "b"), [("i8", "i8"), ("f4E2M1FN", "i8"), ("f6E2M3FN", "f4E2M1FN")])
 def test_dot_products_of_integers_are_vnni(a: str, b: str, tmp_path: Path):
-    found = loops(lower(program(PANEL, a, b)), tmp_path / "kernel.o")
+    found = loops(lower(program(PANEL, a, b, "dots")), tmp_path / "kernel.o")
     inner = max(found, key=lambda loop: loop.count("vpdpbusd", "zmm"))
     assert inner.count("vpdpbusd", "zmm") >= 0.3 * len(inner), inner
     require_vectors([loop for loop in found if loop.count("vpdpbusd")])
+
+
+@pytest.mark.skipif(
+    not {"avx512_vnni", "avx512vbmi", "amx_int8"} <= HOST.features, reason="the processor has no matrix unit for bytes"
+)
+@pytest.mark.parametrize(("a", "b"), [("i8", "i8"), ("f4E2M1FN", "i8"), ("f6E2M3FN", "f4E2M1FN")])
+def test_dot_products_of_integers_by_tiles(a: str, b: str, tmp_path: Path):
+    found = loops(lower(program(PANEL, a, b)), tmp_path / "kernel.o")
+    inner = max(found, key=lambda loop: loop.count("tdpbusd"))
+    products = inner.count("tdpbusd")
+    assert products == inner.count("tilestored")
+    # Each is 16 vectors of dot products, with two multiply-adds and one addition each.
+    assert fused(inner, 512) == 32 * products, inner
+    assert 48 * products >= 0.6 * len(inner), inner
+    require_vectors([loop for loop in found if loop.count("tdpbusd")])
 
 
 # The guard itself.

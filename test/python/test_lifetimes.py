@@ -234,6 +234,26 @@ def test_constants_of_a_context_are_freed():
     assert resident() - before < 6 * SIZE
 
 
+def test_no_context_is_left_behind():
+    """Not even the last one that the dialect was loaded into: it would keep the constants of one program."""
+    code = """
+import gc
+import mx_dialect
+from mx_dialect._mlir import ir
+TEXT = "func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }"
+kernel = mx_dialect.compile(TEXT)
+module = mx_dialect.parse(TEXT)
+gc.collect()
+one = ir.Context._get_live_count()
+del module
+gc.collect()
+print(one, ir.Context._get_live_count())
+"""
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "1 0\n", done.stderr
+
+
 def test_results_of_many_threads():
     """Threads make and drop results at once; every result holds its own thread's numbers."""
     kernel = mx_dialect.compile(PAIR, pipeline=ONE_AT_A_TIME)

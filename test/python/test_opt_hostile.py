@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from command_line import SEED, Run
 
-from mx_dialect import input_passes, reproducer
+from mx_dialect import asm, dialect, input_passes, reproducer
 from mx_dialect._mlir import ir, passmanager
+from mx_dialect.diagnostics import MxError
 from mx_dialect.upstream_passes import UPSTREAM_PASSES
 
 WRITES = 'transform.apply_registered_pass "snapshot-op-locations" with options = {"filename" = "evil"} to %f'
@@ -224,3 +225,63 @@ def test_every_pass_that_reaches_out_is_known() -> None:
                 if re.search(r"\b(filename|file|path|toolkit|pipeline|pipelines|default-pipeline|command)=", printed):
                     suspects.add(name)
     assert suspects == {*input_passes._REACHES_OUT, *input_passes._TAKES_PIPELINES}
+
+
+# MLIR's names are bytes; the bindings raise, or end the process, where they have to give one that is not UTF-8.
+@pytest.mark.parametrize("text", [r'"\D7func.x"() : () -> ()', r'"x.y"() {"\FFa" = 1} : () -> ()'])
+@pytest.mark.parametrize("flag", ["--mx-to-linalg", "--mx-tile-to-linalg", "--cse"])
+def test_names_that_are_no_text(mx_opt: Run, text: str, flag: str) -> None:
+    code, out, err = mx_opt("--allow-unregistered-dialect", flag, stdin=text)
+    assert (code, out) == (1, "")
+    assert err.startswith('<stdin>:0:0: error: the name "\\')
+    assert "is not valid UTF-8, which names of operations and attributes have to be" in err
+
+
+def test_names_and_strings_that_may_be_anything(mx_opt: Run) -> None:
+    text = r'"x.y"() {a = "\FF(", "\C3\A9" = @"\FF"} : () -> () loc("\FE")'
+    code, out, err = mx_opt("--allow-unregistered-dialect", "--mlir-print-debuginfo", stdin=text)
+    assert (code, err) == (0, "")
+    assert r'"x.y"() {a = "\FF(", "\C3\A9" = @"\FF"}' in out
+    assert r'loc("\FE")' in out
+
+
+def test_a_pass_that_has_to_read_a_name_that_is_no_text(mx_opt: Run) -> None:
+    code, out, err = mx_opt("--mx-tile-to-linalg", stdin=SEED.replace("@block_matmul", r'@"\FF"'))
+    assert (code, out) == (1, "")
+    assert err == ("error: pass 'mx-tile-to-linalg' failed: a name or string that it has to read is not valid UTF-8\n")
+
+
+def test_bytecode_with_names_that_are_no_text(mx_opt: Run) -> None:
+    context = dialect.load()
+    context.allow_unregistered_dialects = True
+    data = asm.to_bytecode(asm.parse('"x.name"() {first} : () -> !mx.tile<16x16xf32, acc>', context))
+    for name in (b"name", b"first", b"mx.tile"[3:]):
+        damaged = data.replace(name, b"\xd7" + name[1:])
+        assert damaged != data
+        code, out, err = mx_opt("--allow-unregistered-dialect", stdin=damaged)
+        assert (code, out) == (1, "")
+        assert "error: " in err
+        assert "internal error" not in err
+        with pytest.raises(MxError):
+            asm.parse_bytecode(damaged, context)
+
+
+def test_files_that_locations_name(mx_opt: Run, tmp_path: Path) -> None:
+    """The line of a file is shown where it helps; a device, a file without end and one too large are left alone."""
+    (tmp_path / "a").write_text("the line\n")
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(2**40)
+    names = [
+        str(tmp_path / "a"),
+        str(tmp_path / "large"),
+        str(tmp_path),
+        "/dev/zero",
+        "/proc/kmsg",
+        "a\\00b",
+        "x" * 5000,
+    ]
+    for name in names:
+        code, out, err = mx_opt(stdin=f'"mx.dequantize_block"() : () -> () loc("{name}":1:1)')
+        assert (code, out) == (1, "")
+        assert "op expects exactly 1 operands" in err
+        assert ("the line" in err) == (name == names[0])

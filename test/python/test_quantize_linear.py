@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracle import left_of_blocks
 
 import mx_dialect
 from mx_dialect import driver, reference
@@ -69,15 +70,116 @@ def test_products_are_those_of_quantized_weights(rng, fmt, on_the_left):
     assert row.sqnr_db == pytest.approx(10 * np.log10(signal / noise), abs=1e-6)
 
 
-@settings(deadline=None, max_examples=15)
-@given(n=st.integers(1, 70), k=st.integers(1, 70), left=st.booleans(), element=st.sampled_from(["f32", "f16", "bf16"]))
-def test_whole_blocks_are_quantized_and_others_stay(n, k, left, element):
-    w = np.random.default_rng(n * 71 + k).standard_normal((n, k)).astype(np.float32)
-    module = mx_dialect.parse(product(w, left, element))
-    rows = quantize_linear(module, "f4E2M1FN", block_size=8)
-    assert len(rows) == (k % 8 == 0)
-    assert ("mx.block_matmul" in mx_dialect.to_asm(module)) == bool(rows)
-    module.operation.verify()
+def of_type(x, element):
+    return x.astype({"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}[element])
+
+
+# Significant bits of each type.
+PRECISION = {"f32": 24, "f16": 11, "bf16": 8}
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    fmt=st.sampled_from(FORMATS),
+    n=st.integers(1, 70),
+    k=st.integers(1, 100),
+    rows=st.integers(1, 9),
+    is_open=st.booleans(),
+    block_size=st.sampled_from([8, 32]),
+    side=st.sampled_from(["rhs", "rhs transposed", "lhs", "lhs transposed"]),
+    half=st.sampled_from(["f16", "bf16"]),
+    are_half=st.tuples(st.booleans(), st.booleans(), st.booleans()),
+)
+def test_any_shape_format_and_precision(fmt, n, k, rows, is_open, block_size, side, half, are_half):
+    """The result lies as near to that of the quantized weight as f32 does, or as the type of the result does."""
+    rng = np.random.default_rng([n, k, rows])
+    weights, activations, out = (half if is_half else "f32" for is_half in are_half)
+    w = of_type(rng.standard_normal((n, k)), weights)
+    x = of_type(rng.standard_normal((rows, k)), activations)
+    acc = of_type(rng.standard_normal((n, rows) if "lhs" in side else (rows, n)), out)
+    module = mx_dialect.parse(layer(w, weights, side, "?" if is_open else rows, activations, out))
+    (row,) = quantize_linear(module, fmt, block_size=block_size)
+    text = mx_dialect.to_asm(module)
+    assert "linalg.matmul" not in text
+    assert row.padding == -k % block_size
+    kernel = mx_dialect.compile(module, opt_level=1)
+    given_x = np.ascontiguousarray(x.T) if side == "lhs" else x
+    actual = kernel(given_x, acc).astype(np.float64)
+
+    left = left_of_blocks(w.astype(np.float32), fmt, block_size)
+    exact = x.astype(np.float64) @ left.T
+    size = np.abs(x.astype(np.float64)) @ np.abs(left.T)
+    if "lhs" in side:
+        exact, size = exact.T, size.T
+    exact, size = exact + acc.astype(np.float64), size + np.abs(acc.astype(np.float64))
+    # Sums of k + 1 products in any order; then the result is rounded to its own type.
+    bound = (k + 2) * 2.0**-24 * size
+    bound += 2.0 ** -PRECISION[out] * (np.abs(exact) + bound) + 2.0**-24
+    assert (np.abs(actual - exact) <= bound).all()
+
+
+def layer(w, weights, side, rows, activations, out):
+    """Return a product of x [rows, K] and a weight [N, K] on one side, stored transposed or not; x, too, on the left."""
+    n, k = w.shape
+    stored, shape = (w.T, f"{k}x{n}") if side in ("rhs", "lhs transposed") else (w, f"{n}x{k}")
+    maps = {
+        "rhs": ("(m, n, k) -> (m, k)", "(m, n, k) -> (k, n)"),
+        "rhs transposed": ("(m, n, k) -> (m, k)", "(m, n, k) -> (n, k)"),
+        "lhs": ("(m, n, k) -> (m, k)", "(m, n, k) -> (k, n)"),
+        "lhs transposed": ("(m, n, k) -> (k, m)", "(m, n, k) -> (n, k)"),
+    }[side]
+    weight, result = f"tensor<{shape}x{weights}>", f"{n}x{rows}" if "lhs" in side else f"{rows}x{n}"
+    x, y = f"tensor<{f'{k}x{rows}' if side == 'lhs' else f'{rows}x{k}'}x{activations}>", f"tensor<{result}x{out}>"
+    operands = f"%w, %x : {weight}, {x}" if "lhs" in side else f"%x, %w : {x}, {weight}"
+    affine = ", ".join(f"affine_map<{m}>" for m in (*maps, "(m, n, k) -> (m, n)"))
+    return f"""func.func @f(%x: {x}, %acc: {y}) -> {y} {{
+      %w = arith.constant {dense(stored, weights)}
+      %y = linalg.matmul indexing_maps = [{affine}] ins({operands}) outs(%acc : {y}) -> {y}
+      return %y : {y}
+    }}"""
+
+
+@pytest.mark.parametrize("element", ["f16", "bf16"])
+def test_weights_that_are_extended_before_the_product(rng, element):
+    """As torch exports layers of half precision: behind a transposition, by a generic or by an operation on tensors."""
+    w = of_type(rng.standard_normal((5, 40)), element)
+    x = rng.standard_normal((3, 40), dtype=np.float32)
+    t = "tensor<40x5xf32>"
+    extension = f"""%e = tensor.empty() : {t}
+      %h = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>],
+          iterator_types = ["parallel", "parallel"]}} ins(%w : tensor<5x40x{element}>) outs(%e : {t}) {{
+      ^bb0(%p: {element}, %o: f32):
+        %0 = arith.extf %p : {element} to f32
+        linalg.yield %0 : f32
+      }} -> {t}"""
+    on_tensors = f"""%e = tensor.empty() : {t}
+      %g = arith.extf %w : tensor<5x40x{element}> to tensor<5x40xf32>
+      %h = linalg.transpose ins(%g : tensor<5x40xf32>) outs(%e : {t}) permutation = [1, 0]"""
+    for views in (extension, on_tensors):
+        module = mx_dialect.parse(f"""func.func @f(%x: tensor<3x40xf32>, %acc: tensor<3x5xf32>) -> tensor<3x5xf32> {{
+          %w = arith.constant {dense(w, element)}
+          {views}
+          %y = linalg.matmul ins(%x, %h : tensor<3x40xf32>, {t}) outs(%acc : tensor<3x5xf32>) -> tensor<3x5xf32>
+          return %y : tensor<3x5xf32>
+        }}""")
+        (row,) = quantize_linear(module)
+        assert row.bytes_before == 2 * w.size
+        assert not re.search("linalg|extf", mx_dialect.to_asm(module))
+        out = mx_dialect.compile(module)(x, np.zeros((3, 5), np.float32))
+        wanted = x.astype(np.float64) @ left_of_blocks(w.astype(np.float32), "f8E4M3FN", 32).T
+        np.testing.assert_allclose(out, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_what_is_given_too_long_along_k_is_refused(rng):
+    """An open K of the activations is that of the weight, not one that padding would hide."""
+    text = layer(rng.standard_normal((5, 40), dtype=np.float32), "f32", "rhs", 3, "f32", "f32")
+    module = mx_dialect.parse(text.replace("tensor<3x40xf32>", "tensor<3x?xf32>"))
+    quantize_linear(module)
+    kernel = mx_dialect.compile(module)
+    assert kernel(np.ones((3, 40), np.float32), np.zeros((3, 5), np.float32)).shape == (3, 5)
+    for k in (39, 64):
+        with pytest.raises(mx_dialect.MxError, match="40"):
+            kernel(np.ones((3, k), np.float32), np.zeros((3, 5), np.float32))
 
 
 @pytest.mark.parametrize("element", ["f16", "bf16"])

@@ -273,6 +273,32 @@ def test_unsupported_operation_is_named(mx_run):
     )
 
 
+def test_check_of_padding(mx_run):
+    program = """func.func @f(%x: tensor<?x2xf32>, %n: tensor<2xi32>, %v: f32) -> (tensor<?x5xf32>, tensor<5xi32>) {
+      %c = arith.constant -2.5 : f32
+      %i = arith.constant 7 : i32
+      %0 = tensor.pad %x low[0, 1] high[0, 2] {
+      ^bb0(%a: index, %b: index):
+        tensor.yield %c : f32
+      } : tensor<?x2xf32> to tensor<?x5xf32>
+      %1 = tensor.pad %n low[3] high[0] {
+      ^bb0(%a: index):
+        tensor.yield %i : i32
+      } : tensor<2xi32> to tensor<5xi32>
+      return %0, %1 : tensor<?x5xf32>, tensor<5xi32>
+    }"""
+    arguments = ("x.mlir", "x.npy", "n.npy", "--arg=v=1.0")
+    np.save("x.npy", np.arange(6, dtype=np.float32).reshape(3, 2))
+    np.save("n.npy", np.array([1, 2], np.int32))
+    Path("x.mlir").write_text(program)
+    code, out, _ = mx_run(*arguments, "--check", "-o", "out.npz")
+    assert code == 0
+    assert out.count("ok") == 2
+    assert np.load("out.npz")["result0"].tolist() == [[-2.5, 2 * i, 2 * i + 1, -2.5, -2.5] for i in range(3)]
+    Path("x.mlir").write_text(program.replace("yield %c", "yield %v"))
+    assert "'tensor.pad' op pads with something else than a constant" in mx_run.fails(*arguments, "--check")
+
+
 def test_repeat(mx_run):
     code, out, _ = mx_run("seed.mlir", "--random", "--check", "--repeat=3", "--threads=2", "--entry=block_matmul")
     assert code == 0

@@ -13,7 +13,7 @@ from test_schedules import FORMATS, check, operands, program
 import mx_dialect
 from mx_dialect.diagnostics import MxError
 from mx_dialect.mx_array import MxArray
-from mx_dialect.schedule import amx, host
+from mx_dialect.schedule import amx_fallback, host
 from mx_dialect.schedule.amx_words import significant_bits
 
 pytestmark = pytest.mark.skipif("amx_bf16" not in host.detect().features, reason="the processor has no matrix unit")
@@ -48,6 +48,16 @@ def test_any_shape(
     k = 64 * groups
     text = program(m, n, k, form, fmt, block, _schedule(FORMS[form], block_long, block_short, block_k))
     check(text, operands(m, n, k, form, fmt, block, seed, special), "T" in form)
+
+
+@pytest.mark.parametrize("few", [1, 4, 5, 6, 10, 11])
+@pytest.mark.parametrize("form", ["A", "BT"])
+def test_few_columns_or_rows(form: str, few: int) -> None:
+    """Up to ten have the parts of their words side by side, in one tile or two; a group along k, and an odd number."""
+    m, n, k = 37, few, 64 if few % 2 else 192
+    m, n = (m, n) if form == "A" else (n, m)
+    text = program(m, n, k, form, FORMATS[few % len(FORMATS)], 32, _schedule(FORMS[form], block_short=32, block_k=256))
+    check(text, operands(m, n, k, form, FORMATS[few % len(FORMATS)], 32, few, special=False), "T" in form)
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
@@ -96,20 +106,21 @@ def test_products_that_are_too_small_or_too_large(code: int) -> None:
     assert np.allclose(out[5], row, rtol=1e-5, atol=0)
 
 
-def test_blocks_of_zeros_do_not_keep_the_unit_from_working(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("block_short", [32, 64])
+def test_blocks_of_zeros_do_not_keep_the_unit_from_working(monkeypatch: pytest.MonkeyPatch, block_short: int) -> None:
     """Their scale is the least there is. What the unit does not do is left out here, to see that it does all."""
-    monkeypatch.setattr(amx, "emit_part", lambda *parts: None)
+    monkeypatch.setattr(amx_fallback.PartPanels, "multiply", lambda *parts: None)
     m, n, k = 64, 48, 128
-    text = program(m, n, k, "A", "f8E4M3FN", 32, _schedule("lhs", block_k=k))
+    text = program(m, n, k, "A", "f8E4M3FN", 32, _schedule("lhs", block_short=block_short, block_k=k))
     given_ = operands(m, n, k, "A", "f8E4M3FN", 32, 3, special=False)
     given_[0].mantissa.view(np.uint8)[:40, :32] = 0
     given_[0].scale.view(np.uint8)[:40, 0] = 0
     out = mx_dialect.compile(text, cache=False, opt_level=2)(*given_)
     assert np.allclose(out, mx_dialect.dequantize(given_[0]) @ given_[1] + given_[2], rtol=1e-4, atol=1e-3)
-    # And that it leaves to f32 arithmetic what it must.
+    # And that it leaves to f32 arithmetic what it must: all columns that are packed with the first.
     given_[1][0, 0] = 2.0**-140
     given_[2][:] = 0
-    assert not mx_dialect.compile(text, cache=False, opt_level=2)(*given_).any()
+    assert not mx_dialect.compile(text, cache=False, opt_level=2)(*given_)[:, :block_short].any()
 
 
 @pytest.mark.parametrize("form", ["A", "BT"])

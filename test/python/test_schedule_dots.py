@@ -14,7 +14,7 @@ from mx_dialect import pipelines
 from mx_dialect.block_dots import matmul_block_dots
 from mx_dialect.codes import numpy_dtype
 from mx_dialect.mx_array import MxArray
-from mx_dialect.schedule import contraction, cost_model, dots, dots_rows, schedules
+from mx_dialect.schedule import contraction, cost_model, dots, dots_rows, dots_tiles, schedules
 from mx_dialect.schedule.attribute import ATTRIBUTE
 from mx_dialect.schedule.host import Host, detect
 from mx_dialect.schedule.rows import RowsPlan
@@ -25,7 +25,12 @@ BITS = {"f4E2M1FN": 4, "f6E2M3FN": 6, "i8": 8}
 PAIRS = [(a, b) for a in BITS for b in BITS]
 FP4 = "f4E2M1FN"
 VNNI = frozenset({"avx512f", "avx512_vnni", "avx512vbmi"})
+AMX = VNNI | {"amx_tile", "amx_int8"}
 needs_vnni = pytest.mark.skipif(not detect().features >= VNNI, reason="the processor has no AVX512-VNNI")
+PANEL_KINDS = [
+    "dots",
+    pytest.param("dot_tiles", marks=pytest.mark.skipif(not detect().features >= AMX, reason="no AMX")),
+]
 
 
 def program(
@@ -161,12 +166,32 @@ SPECIAL = [[0, 1, 2, 127, 253, 254, 255], [0, 1, 20, 60, 127, 200, 240, 254], [1
 
 
 @needs_vnni
+@pytest.mark.parametrize("kind", PANEL_KINDS)
+@pytest.mark.parametrize("pair", PAIRS)
+def test_every_pair_in_panels(pair: tuple[str, str], kind: str) -> None:
+    number = PAIRS.index(pair)
+    m, n, k = [(37, 50, 96), (16, 16, 32), (70, 17, 1120)][number % 3]
+    transposed = number % 2 == 0
+    given_ = operands(m, n, k, pair, transposed, seed=n, scales=SPECIAL[1] if number > 4 else None)
+    check(program(m, n, k, pair, transposed, schedule=f'"{kind}"'), given_, transposed)
+
+
+@needs_vnni
 @pytest.mark.parametrize("scales", SPECIAL)
 @pytest.mark.parametrize(("m", "n"), [(33, 40), (35, 2), (2, 35)])
 def test_extreme_scales(m: int, n: int, scales: list[int]) -> None:
     transposed = n > m
     given_ = operands(m, n, 544, ("i8", FP4), transposed, scales=scales, seed=n)
     check(program(m, n, 544, ("i8", FP4), transposed), given_, transposed)
+
+
+@needs_vnni
+@pytest.mark.parametrize("kind", PANEL_KINDS)
+@pytest.mark.parametrize("block", [4, 16, 64, 128, 256])
+def test_other_block_sizes_in_panels(block: int, kind: str) -> None:
+    m, n = 21, 35
+    given_ = operands(m, n, 3 * block, ("i8", "i8"), True, block)
+    check(program(m, n, 3 * block, ("i8", "i8"), True, block, f'"{kind}"'), given_, True)
 
 
 @needs_vnni
@@ -183,6 +208,7 @@ def test_other_block_sizes(pair: tuple[str, str], block: int) -> None:
 def plans(draw: st.DrawFn, m: int, n: int, transposed: bool) -> str:
     """Draw a plan small enough that all of its loops run, or none."""
     kinds = ["", "dots", *(["dot_rows"] if n <= 8 or (m <= 8 and transposed) else [])]
+    kinds += ["dot_tiles"] if detect().features >= AMX else []
     kind = draw(st.sampled_from(kinds))
     if kind == "dots":
         rows, vectors = draw(st.integers(1, 9)), draw(st.integers(1, 3))
@@ -193,6 +219,11 @@ def plans(draw: st.DrawFn, m: int, n: int, transposed: bool) -> str:
             "block_n": 16 * vectors * draw(st.integers(1, 3)),
             "block_k": 64 * draw(st.integers(1, 3)),
         }
+    elif kind == "dot_tiles":
+        counts = [draw(st.integers(1, 3)) for _ in range(3)]
+        sizes = dict(
+            zip(("block_m", "block_n", "block_k"), (16 * counts[0], 16 * counts[1], 64 * counts[2]), strict=True)
+        )
     elif kind == "dot_rows":
         sizes = {"long": '"lhs"' if n <= 8 else '"rhs"', "ahead": draw(st.integers(1, 32))}
     else:
@@ -317,6 +348,9 @@ def lowered(text: str) -> Any:
     ("m", "n", "pair", "features", "kind"),
     [
         (64, 64, ("i8", FP4), VNNI, "dots"),
+        (64, 64, ("i8", FP4), AMX, "dot_tiles"),
+        (15, 64, ("i8", FP4), AMX, "dots"),
+        (64, 2, ("i8", FP4), AMX, "dot_rows"),
         (64, 2, ("i8", FP4), VNNI, "dot_rows"),
         (2, 64, ("i8", FP4), VNNI, "dot_rows"),
         (64, 64, ("i8", FP4), frozenset({"avx512f"}), "panel"),
@@ -349,6 +383,9 @@ ROWS = dots_rows.DotRowsPlan("lhs", 16)
         (program(8, 8, 64, ("i8", "f6E3M2FN"), True), PANELS, "a side's elements are no integers of 8 bits"),
         (program(8, 8, 64, ("i8", FP4), True, 2), PANELS, "blocks of 2 do not fit vectors of 64"),
         (program(8, 8, 64, ("i8", FP4), True), dots.DotsPlan(4, 1, 6, 16, 64), "must be multiples of 64"),
+        (program(8, 8, 64, ("i8", FP4), True), dots_tiles.DotTilesPlan(16, 16, 64), None),
+        (program(8, 8, 64, ("i8", FP4), True), dots_tiles.DotTilesPlan(8, 16, 64), "must be multiples of 64"),
+        (program(8, 8, 64, ("i8", "f6E3M2FN"), True), dots_tiles.DotTilesPlan(16, 16, 64), "are no integers of 8 bits"),
         (program(8, 9, 64, ("i8", FP4), True), ROWS, "is not known or more than 8"),
         (program(8, 8, 64, ("i8", FP4), True), dots_rows.DotRowsPlan("rsh", 16), "'long' is lhs or rhs, not rsh"),
         (program(8, 8, 64, ("i8", FP4), False), dots_rows.DotRowsPlan("rhs", 16), "do not lie along k"),
@@ -403,7 +440,7 @@ def test_one_kernel_for_any_number_of_rows() -> None:
       %0 = mx.block_matmul %a, %b, %c {{transpose_rhs}} : {left}, {right}, {acc} -> {acc}
       return %0 : {acc}
     }}"""
-    for m in (0, 1, 3, 8, 21):
+    for m in (0, 1, 3, 8, 21, 48):
         check(text, operands(m, n, k, ("i8", FP4), True, seed=m), True)
 
 
@@ -426,6 +463,8 @@ def test_no_access_outside_of_the_arrays() -> None:
     """Arrays lie against pages that nothing may touch; one access beyond them ends the process."""
     cases = [
         (13, 37, 96, ("i8", FP4), True, ""),
+        (19, 37, 96, ("i8", FP4), True, ""),
+        (33, 20, 32, (FP4, "i8"), False, "a"),
         (9, 70, 32, (FP4, "i8"), False, ""),
         (9, 48, 32, ("i8", "i8"), False, ""),
         (5, 34, 96, (FP4, FP4), False, "ab"),

@@ -1,8 +1,13 @@
 """--verify-diagnostics: what each form of comment expects, and that nothing passes because nothing was compared."""
 
+import re
+import signal
+import time
+
 import pytest
 
-from mx_dialect.diagnostics import Diagnostic, Severity
+from mx_dialect import verify_diagnostics
+from mx_dialect.diagnostics import Diagnostic, MxError, Severity
 from mx_dialect.input_text import split
 from mx_dialect.verify_diagnostics import check
 
@@ -203,3 +208,56 @@ def test_near_misses_of_the_marker(line: str, column: int) -> None:
     assert pieces == [f"a\n{line}\nb"]
     expected = [f"{FILE}:2:{column}: warning: near miss with file split marker"]
     assert [w.header() for w in warnings] == (expected if column else [])
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="nothing ends a search without a timer")
+def test_a_regular_expression_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify_diagnostics, "SECONDS", 0.2)
+    before = signal.getsignal(signal.SIGVTALRM)
+    with pytest.raises(MxError, match=r"^file.mlir:1:7: error: the regular expression takes more than 0.2 s") as caught:
+        problems("op // expected-error-re {{{{(a|a)*$}}b}}", reported(1, "a" * 200))
+    assert "a message of 200 characters" in str(caught.value)
+    assert signal.getsignal(signal.SIGVTALRM) == before
+    assert problems("op // expected-error-re {{{{(a|a)*}}}}", reported(1, "a" * 200)) == []
+
+
+@pytest.mark.parametrize(
+    ("part", "reason"),
+    [("a{99999999999}b", "the repetition number is too large"), ("(" * 5000, "."), ("(", "missing \\)")],
+)
+def test_regular_expressions_that_are_none(part: str, reason: str) -> None:
+    (problem,) = problems(f"op // expected-error-re {{{{{{{{{part}}}}} }}}}")
+    assert problem.startswith("file.mlir:1:7: error: invalid regular expression: ")
+    assert re.search(reason, problem)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "/" * 300_000,
+        "// expected-error" + "@" * 300_000,
+        "// expected-error" + "1" * 300_000,
+        "// " + "expected-error {{" * 20_000,
+        "// " + "expected-error @" * 20_000,
+        "// " + "expected-error" * 20_000 + " " * 100_000,
+        "// expected-error-re {{" + "{{" * 100_000 + "}}",
+        "// expected-error @+" + "9" * 6000 + " {{x}}",
+    ],
+)
+def test_long_lines_take_no_time(line: str) -> None:
+    begin = time.process_time()
+    problems(line)
+    assert time.process_time() - begin < 5
+
+
+def test_a_line_number_that_no_file_has() -> None:
+    assert problems(f"// expected-error @+{'9' * 400} {{{{x}}}}") == [
+        "file.mlir:1:4: error: malformed expected-* comment"
+    ]
+
+
+def test_many_expectations_and_many_diagnostics() -> None:
+    begin = time.process_time()
+    lines = ["op // expected-error {{is wrong}}"] * 20_000
+    assert problems("\n".join(lines), *(reported(n + 1) for n in range(len(lines)))) == []
+    assert time.process_time() - begin < 5

@@ -21,7 +21,7 @@ func.func @non_finite(%x: tensor<4x32xf32>, %acc: tensor<4x2xf32>) -> tensor<4x2
 
 func.func @not_whole(%x: tensor<4x33xf32>, %acc: tensor<4x2xf32>) -> tensor<4x2xf32> {
   %w = arith.constant dense<1.0> : tensor<33x2xf32>
-  // expected-remark @below {{'linalg.matmul' op keeps its weight in f32: K is 33, not a multiple of the block size 32; pad weight and activations}}
+  // expected-remark @below {{quantized weight constant: 33x2 to f8E4M3FN, SQNR inf dB, 264 to 132 bytes, K padded by 31}}
   %y = linalg.matmul ins(%x, %w : tensor<4x33xf32>, tensor<33x2xf32>) outs(%acc : tensor<4x2xf32>) -> tensor<4x2xf32>
   return %y : tensor<4x2xf32>
 }
@@ -37,10 +37,10 @@ func.func @double(%x: tensor<4x32xf64>, %acc: tensor<4x2xf64>) -> tensor<4x2xf64
 
 // -----
 
-func.func @activations(%x: tensor<4x32xf16>, %acc: tensor<4x2xf32>) -> tensor<4x2xf32> {
+func.func @activations(%x: tensor<4x32xf64>, %acc: tensor<4x2xf32>) -> tensor<4x2xf32> {
   %w = arith.constant dense<1.0> : tensor<32x2xf16>
-  // expected-remark @below {{keeps its weight in f16: activations must be a tensor of f32, but the type is 'tensor<4x32xf16>'; convert with arith.extf}}
-  %y = linalg.matmul ins(%x, %w : tensor<4x32xf16>, tensor<32x2xf16>) outs(%acc : tensor<4x2xf32>) -> tensor<4x2xf32>
+  // expected-remark @below {{keeps its weight in f16: activations must be a tensor of f32, f16 or bf16, but the type is 'tensor<4x32xf64>'; convert to f32}}
+  %y = linalg.matmul ins(%x, %w : tensor<4x32xf64>, tensor<32x2xf16>) outs(%acc : tensor<4x2xf32>) -> tensor<4x2xf32>
   return %y : tensor<4x2xf32>
 }
 
@@ -48,7 +48,7 @@ func.func @activations(%x: tensor<4x32xf16>, %acc: tensor<4x2xf32>) -> tensor<4x
 
 func.func @accumulator(%x: tensor<4x32xf32>, %acc: tensor<4x2xf64>) -> tensor<4x2xf64> {
   %w = arith.constant dense<1.0> : tensor<32x2xf32>
-  // expected-remark @below {{keeps its weight in f32: accumulator must be a tensor of f32, but the type is 'tensor<4x2xf64>'; convert}}
+  // expected-remark @below {{keeps its weight in f32: accumulator must be a tensor of f32, f16 or bf16, but the type is 'tensor<4x2xf64>'; convert to f32}}
   %y = linalg.matmul ins(%x, %w : tensor<4x32xf32>, tensor<32x2xf32>) outs(%acc : tensor<4x2xf64>) -> tensor<4x2xf64>
   return %y : tensor<4x2xf64>
 }

@@ -144,9 +144,10 @@ func.func @other_generic(%x: tensor<4x32xf32>, %acc: tensor<4x16xf32>) -> tensor
 
 // -----
 
-// 0x3C00 is 1.0 in f16; a resource begins with its alignment. K is less than a block of 32.
+// 0x3C00 is 1.0 in f16; a resource begins with its alignment. K is less than a block of 32, which zeros fill.
 // CHECK-LABEL: @resource
-// CHECK:       linalg.matmul
+// CHECK-NEXT:  arith.constant dense<{{\[\[(2.560000e\+02, ){8}(0.000000e\+00, ){23}0.000000e\+00\]\]}}> : tensor<1x32xf8E4M3FN>
+// CHECK-NEXT:  arith.constant dense<3.906250e-03> : tensor<1x1xf8E8M0FNU>
 // LEFT-LABEL:  @resource
 // LEFT:        dense_resource<first.weight>
 // LEFT-NOT:    mx.block_matmul
@@ -240,4 +241,102 @@ func.func @located(%x: tensor<4x64xf32>, %acc: tensor<4x32xf32>) -> tensor<4x32x
   %0 = linalg.matmul ins(%x, %w : tensor<4x64xf32>, tensor<64x32xf32>) outs(%acc : tensor<4x32xf32>) -> tensor<4x32xf32>
   %1 = linalg.matmul ins(%x, %v : tensor<4x64xf32>, tensor<64x32xf32>) outs(%0 : tensor<4x32xf32>) -> tensor<4x32xf32>
   return %1 : tensor<4x32xf32>
+}
+
+// -----
+
+// K = 40 is not whole blocks: both sides get zeros behind it, whatever the other extents.
+// CHECK-LABEL: @padded_rows
+// CHECK-SAME:  %[[X:.*]]: tensor<?x40xf32>, %[[ACC:.*]]: tensor<?x2xf32>)
+// CHECK:       %[[W:.*]] = mx.compose {{.*}} -> <2x64xf8E4M3FN,
+// CHECK:       %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
+// CHECK:       %[[P:.*]] = tensor.pad %[[X]] low[0, 0] high[0, 24]
+// CHECK:       tensor.yield %[[ZERO]]
+// CHECK:       } : tensor<?x40xf32> to tensor<?x64xf32>
+// CHECK-NEXT:  mx.block_matmul %[[P]], %[[W]], %[[ACC]] {transpose_rhs}
+// BLOCK-LABEL: @padded_rows
+// BLOCK-NOT:   tensor.pad
+// BLOCK:       return
+func.func @padded_rows(%x: tensor<?x40xf32>, %acc: tensor<?x2xf32>) -> tensor<?x2xf32> {
+  %w = arith.constant dense<1.0> : tensor<40x2xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<?x40xf32>, tensor<40x2xf32>) outs(%acc : tensor<?x2xf32>) -> tensor<?x2xf32>
+  return %y : tensor<?x2xf32>
+}
+
+// K is the first axis of activations on the right; an open one is what the weight has.
+// CHECK-LABEL: @padded_columns
+// CHECK-SAME:  %[[X:.*]]: tensor<?x4xf32>
+// CHECK:       %[[C:.*]] = tensor.cast %[[X]] : tensor<?x4xf32> to tensor<40x4xf32>
+// CHECK:       %[[P:.*]] = tensor.pad %[[C]] low[0, 0] high[24, 0]
+// CHECK:       mx.block_matmul %{{.*}}, %[[P]], %{{[^ ]*}} : <2x64xf8E4M3FN,
+func.func @padded_columns(%x: tensor<?x4xf32>, %acc: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %w = arith.constant dense<1.0> : tensor<2x40xf32>
+  %y = linalg.matmul ins(%w, %x : tensor<2x40xf32>, tensor<?x4xf32>) outs(%acc : tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}
+
+// -----
+
+// Activations of half precision are extended, and the sum is rounded once, if it has to be.
+// CHECK-LABEL: @half
+// CHECK-SAME:  %[[X:.*]]: tensor<4x32xbf16>, %[[ACC:.*]]: tensor<4x2xbf16>)
+// CHECK-DAG:   %[[XF:.*]] = arith.extf %[[X]] : tensor<4x32xbf16> to tensor<4x32xf32>
+// CHECK-DAG:   %[[AF:.*]] = arith.extf %[[ACC]] : tensor<4x2xbf16> to tensor<4x2xf32>
+// CHECK:       %[[Y:.*]] = mx.block_matmul %[[XF]], %{{.*}}, %[[AF]] {transpose_rhs}
+// CHECK-NEXT:  %[[R:.*]] = arith.truncf %[[Y]] : tensor<4x2xf32> to tensor<4x2xbf16>
+// CHECK-NEXT:  return %[[R]]
+func.func @half(%x: tensor<4x32xbf16>, %acc: tensor<4x2xbf16>) -> tensor<4x2xbf16> {
+  %w = arith.constant dense<1.0> : tensor<32x2xbf16>
+  %y = linalg.matmul ins(%x, %w : tensor<4x32xbf16>, tensor<32x2xbf16>) outs(%acc : tensor<4x2xbf16>) -> tensor<4x2xbf16>
+  return %y : tensor<4x2xbf16>
+}
+
+// CHECK-LABEL: @half_to_single
+// CHECK-SAME:  %[[X:.*]]: tensor<4x32xf16>, %[[ACC:.*]]: tensor<4x2xf32>)
+// CHECK:       %[[XF:.*]] = arith.extf %[[X]]
+// CHECK-NEXT:  %[[Y:.*]] = mx.block_matmul %[[XF]], %{{.*}}, %[[ACC]] {transpose_rhs}
+// CHECK-NEXT:  return %[[Y]]
+func.func @half_to_single(%x: tensor<4x32xf16>, %acc: tensor<4x2xf32>) -> tensor<4x2xf32> {
+  %w = arith.constant dense<1.0> : tensor<32x2xf16>
+  %y = linalg.matmul ins(%x, %w : tensor<4x32xf16>, tensor<32x2xf16>) outs(%acc : tensor<4x2xf32>) -> tensor<4x2xf32>
+  return %y : tensor<4x2xf32>
+}
+
+// -----
+
+// A weight seen through an extension, of a tensor or in the body of a copy; not through another computation.
+#id = affine_map<(i, j) -> (i, j)>
+// CHECK-LABEL: @extended
+// CHECK-NOT:   extf
+// CHECK-COUNT-2: mx.block_matmul
+// CHECK:       return
+func.func @extended(%x: tensor<4x32xf32>, %acc: tensor<4x2xf32>) -> tensor<4x2xf32> {
+  %w = arith.constant dense<1.0> : tensor<32x2xf16>
+  %t = arith.extf %w : tensor<32x2xf16> to tensor<32x2xf32>
+  %e = tensor.empty() : tensor<32x2xf32>
+  %g = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%w : tensor<32x2xf16>) outs(%e : tensor<32x2xf32>) {
+  ^bb0(%p: f16, %o: f32):
+    %0 = arith.extf %p : f16 to f32
+    linalg.yield %0 : f32
+  } -> tensor<32x2xf32>
+  %y = linalg.matmul ins(%x, %t : tensor<4x32xf32>, tensor<32x2xf32>) outs(%acc : tensor<4x2xf32>) -> tensor<4x2xf32>
+  %z = linalg.matmul ins(%x, %g : tensor<4x32xf32>, tensor<32x2xf32>) outs(%y : tensor<4x2xf32>) -> tensor<4x2xf32>
+  return %z : tensor<4x2xf32>
+}
+
+// CHECK-LABEL: @computed
+// CHECK-NOT:   mx.block_matmul
+// CHECK:       return
+func.func @computed(%x: tensor<4x32xf32>, %acc: tensor<4x2xf32>) -> tensor<4x2xf32> {
+  %w = arith.constant dense<1.0> : tensor<32x2xf16>
+  %e = tensor.empty() : tensor<32x2xf32>
+  %g = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%w : tensor<32x2xf16>) outs(%e : tensor<32x2xf32>) {
+  ^bb0(%p: f16, %o: f32):
+    %0 = arith.extf %p : f16 to f32
+    linalg.yield %o : f32
+  } -> tensor<32x2xf32>
+  %y = linalg.matmul ins(%x, %g : tensor<4x32xf32>, tensor<32x2xf32>) outs(%acc : tensor<4x2xf32>) -> tensor<4x2xf32>
+  return %y : tensor<4x2xf32>
 }

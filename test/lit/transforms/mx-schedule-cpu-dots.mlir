@@ -97,6 +97,62 @@ func.func @panels(%a: memref<4x64xi8>, %s: memref<4x2xi8>, %b: memref<64x32xi8>,
 
 // -----
 
+// The same with the matrix unit: the dot products of two blocks, sixteen rows and columns each, are on their way.
+
+// CHECK-LABEL: func.func @tiles(
+// CHECK-NOT: linalg.generic
+// CHECK: memref.alloc() {alignment = 64 : i64} : memref<2x16x16xi32>
+// CHECK: llvm.call_intrinsic "llvm.x86.ldtilecfg"
+// CHECK: scf.if
+// CHECK: arith.sitofp
+// CHECK: else
+// CHECK-COUNT-2: llvm.call_intrinsic "llvm.x86.tdpbusd"
+// CHECK: vector.fma
+// CHECK-NOT: vpdpbusd
+// CHECK: llvm.call_intrinsic "llvm.x86.tilerelease"
+// CHECK: return
+#a = affine_map<(m, n, k) -> (m, k)>
+#sa = affine_map<(m, n, k) -> (m, k floordiv 32)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#sb = affine_map<(m, n, k) -> (k floordiv 32, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+func.func @tiles(%a: memref<4x64xi8>, %s: memref<4x2xi8>, %b: memref<64x32xi8>, %t: memref<2x32xi8>, %c: memref<4x32xf32>) {
+  linalg.generic {indexing_maps = [#a, #sa, #b, #sb, #c], iterator_types = ["parallel", "parallel", "reduction"],
+                  mx.schedule = {kind = "dot_tiles", block_m = 16 : i64, block_n = 32 : i64, block_k = 64 : i64}}
+      ins(%a, %s, %b, %t : memref<4x64xi8>, memref<4x2xi8>, memref<64x32xi8>, memref<2x32xi8>) outs(%c : memref<4x32xf32>) {
+  ^bb0(%x: i8, %e: i8, %y: i8, %f: i8, %z: f32):
+    %unit = arith.constant 0.015625 : f32
+    %c23 = arith.constant 23 : i32
+    %c255 = arith.constant 255 : i32
+    %least = arith.constant 0x00400000 : i32
+    %nan = arith.constant 0x7FC00000 : i32
+    %x0 = arith.sitofp %x : i8 to f32
+    %x1 = arith.mulf %x0, %unit : f32
+    %e0 = arith.extui %e : i8 to i32
+    %e1 = arith.shli %e0, %c23 : i32
+    %e2 = arith.maxui %e1, %least : i32
+    %e3 = arith.cmpi eq, %e0, %c255 : i32
+    %e4 = arith.select %e3, %nan, %e2 : i32
+    %e5 = arith.bitcast %e4 : i32 to f32
+    %x2 = arith.mulf %x1, %e5 : f32
+    %y0 = arith.sitofp %y : i8 to f32
+    %y1 = arith.mulf %y0, %unit : f32
+    %f0 = arith.extui %f : i8 to i32
+    %f1 = arith.shli %f0, %c23 : i32
+    %f2 = arith.maxui %f1, %least : i32
+    %f3 = arith.cmpi eq, %f0, %c255 : i32
+    %f4 = arith.select %f3, %nan, %f2 : i32
+    %f5 = arith.bitcast %f4 : i32 to f32
+    %y2 = arith.mulf %y1, %f5 : f32
+    %product = arith.mulf %x2, %y2 : f32
+    %sum = arith.addf %z, %product : f32
+    linalg.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
 // The same for one column: the left side's bytes are read in place, sixteen rows of them at once.
 
 // CHECK-LABEL: func.func @rows(

@@ -1,0 +1,2 @@
+// expected-error-re@+1 {{ {{(a|a|ab)*(.*.*)*$X}} }}
+"mx.xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"() : () -> ()

@@ -2,9 +2,9 @@
 
 from typing import Any, overload
 
-from mx_dialect import asm, dialect, driver, passes, pipelines
+from mx_dialect import asm, context_remarks, dialect, driver, passes, pipelines
 from mx_dialect._mlir import ir
-from mx_dialect.diagnostics import MxError, error_at
+from mx_dialect.diagnostics import Diagnostic, MxError, error_at
 from mx_dialect.input_text import decoded
 
 
@@ -85,6 +85,8 @@ class PassCallable:
     def __call__(self, op: Any, external_pass: Any = None) -> None:
         """Run on a builtin.module; the bindings give themselves as the second argument, which is not needed.
 
+        Warnings and remarks go to the diagnostic handlers of the context.
+
         Raises:
             MxError: the operation is another one, its context has no mx dialect, or as `run_pipeline`.
         """
@@ -95,7 +97,12 @@ class PassCallable:
                 f" callees share; add it to the pass manager of the module, outside {op.name}(...)",
             )
         dialect.require_loaded(op.context)
-        driver.run_pipeline(op, self.text)
+        told: list[Diagnostic] = []
+        try:
+            driver.run_pipeline(op, self.text, driver.Settings(on_diagnostic=told.append))
+        finally:
+            # While passes run the handlers see nothing, so that errors come as exceptions.
+            context_remarks.deliver(op.context, told)
 
 
 def pass_(name: str, **options: Any) -> PassCallable:

@@ -8,6 +8,7 @@ list, in order, while a `Collector` is active. This module knows the bindings' o
 import os
 import re
 import stat
+import warnings
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -53,10 +54,14 @@ class MxError(ValueError):
         return cls("\n".join(spell_tree(d) for d in diagnostics), diagnostics)
 
 
+STACKTRACE_FLAG = "mlir-print-stacktrace-on-diagnostic"
+"""The flag of the commands that shows what a bug's message leaves out."""
+
+
 def bug(error: Exception) -> str:
     """Return one line about an exception that no code of ours should have let through."""
     what = " ".join(f"{type(error).__name__}: {error}".split())
-    return f"{what} (this is a bug; --mlir-print-stacktrace-on-diagnostic shows the traceback)"
+    return f"{what} (this is a bug; --{STACKTRACE_FLAG} shows the traceback)"
 
 
 def is_unreadable(error: Exception) -> bool:
@@ -200,6 +205,18 @@ def collecting(context: Any, collector: Collector) -> Generator[Collector]:
         _active.reset(token)
         handler.detach()
         context.emit_error_diagnostics = previous
+
+
+@contextmanager
+def python_warnings(report: Callable[[Diagnostic], None]) -> Generator[None]:
+    """Report what is said through Python's `warnings` while the block runs, of a line each, as its filters allow."""
+
+    def show(message: Warning | str, *_: Any) -> None:
+        report(Diagnostic("warning", " ".join(str(message).split())))
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 class Sources:

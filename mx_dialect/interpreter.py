@@ -5,23 +5,27 @@ generalization says, and floats are computed in double precision, each with a bo
 (`interpreter_values`). Codes are exact: `mx.quantize_block` of exact floats gives the bits of `reference.quantize`.
 Quantizing what a kernel knows only up to roundings may go either way; nothing is claimed then.
 
-Evaluated are the mx operations of the value level, func.call, linalg on tensors, and what `interpreter_tensor` and
-`interpreter_scalar` have. Loops of scf and everything else are refused by name.
+Evaluated are the mx operations of the value level, func.call, linalg on tensors, and what `interpreter_control`,
+`_tensor`, `_scalar`, `_math` and `_narrow` have. Everything else is refused by name.
 """
 
 import re
 from collections import ChainMap
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
 
-from mx_dialect import driver, interpreter_scalar, interpreter_tensor, reference
-from mx_dialect._mlir import ir
+from mx_dialect import (
+    interpreter_constants,
+    interpreter_control,
+    interpreter_scalar,
+    interpreter_tensor,
+    reference,
+)
+from mx_dialect._mlir import ir, transform_interpreter
 from mx_dialect.codes import numpy_dtype
 from mx_dialect.diagnostics import error_at
-from mx_dialect.element_dtypes import dtype_of
-from mx_dialect.elements import entries
 from mx_dialect.fold_chain import power_of_two
 from mx_dialect.interpreter_tensor import Unsupported, shape_of, window
 from mx_dialect.interpreter_values import (
@@ -30,6 +34,7 @@ from mx_dialect.interpreter_values import (
     Blocks,
     Floats,
     Value,
+    element_of,
     exact,
     product,
     times,
@@ -39,7 +44,8 @@ from mx_dialect.mx_array import MxArray
 from mx_dialect.reference import Quantized
 from mx_dialect.storage_ops import format_of
 
-_DEEPEST_CALL = 64
+_DEEPEST = 64
+_TERMINATORS = ("func.return", "linalg.yield", "scf.condition", "scf.yield")
 _REMEDY = "compare with given arrays instead: --check=FILE.npz"
 
 
@@ -51,7 +57,7 @@ def evaluate(module: Any, name: str, arguments: Sequence[Any]) -> list[Value]:
     Raises:
         MxError: at an operation that is not evaluated, or that is undefined for these arguments.
     """
-    driver.run_pipeline(module, "func.func(linalg-generalize-named-ops)")
+    _generalize(module)
     functions = {
         ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation
         for op in module.body
@@ -63,10 +69,28 @@ def evaluate(module: Any, name: str, arguments: Sequence[Any]) -> list[Value]:
     return _Evaluation(functions).call(function, given, 0)
 
 
+# The pass linalg-generalize-named-ops folds, and makes infinities of scales that are NaN.
+_GENERALIZATION = """
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
+    %named = transform.structured.match interface{LinalgOp} in %root : (!transform.any_op) -> !transform.any_op
+    %generic = transform.structured.generalize %named : (!transform.any_op) -> !transform.any_op
+    transform.yield
+  }
+}"""
+
+
+def _generalize(module: Any) -> None:
+    """Turn the named linalg operations of a module into generic ones, and nothing else."""
+    with module.context:
+        program = ir.Module.parse(_GENERALIZATION)
+        transform_interpreter.apply_named_sequence(module.operation, program.body.operations[0], program.operation)
+
+
 def _argument(given: Any, type_: Any) -> Value:
     if isinstance(given, MxArray):
         return Blocks(Quantized(given.mantissa, given.scale, given.block_size, given.axis, given.element_type))
-    element = interpreter_scalar.element_of(type_)
+    element = element_of(type_)
     return exact(given, element) if element in PRECISIONS else np.asarray(given)
 
 
@@ -75,25 +99,29 @@ class _Evaluation:
 
     def __init__(self, functions: dict[str, Any]):
         self._functions = functions
+        self._iterations = interpreter_control.Iterations()
 
     def call(self, function: Any, arguments: Sequence[Value], depth: int) -> list[Value]:
-        if depth > _DEEPEST_CALL:
-            raise error_at(function, f"calls nest deeper than {_DEEPEST_CALL}, which --check does not follow")
         if len(function.regions[0].blocks) != 1:
             raise error_at(function, f"a function of one block is evaluated, no branches; {_REMEDY}")
-        results = self._block(function.regions[0].blocks[0], arguments, {}, depth)
+        results = self._block(function.regions[0].blocks[0], arguments, ChainMap(), depth)
         return [_folded_in(value, function) for value in results]
 
-    def _block(
-        self, block: Any, arguments: Sequence[Value], outer: MutableMapping[Any, Value], depth: int
-    ) -> list[Value]:
-        """Return the values of a block's terminator, `outer` those of values from around it."""
+    def _block(self, block: Any, arguments: Sequence[Value], outer: ChainMap[Any, Value], depth: int) -> list[Value]:
+        """Return the values of a block's terminator; `outer` has the values around it.
+
+        `depth` is in how many calls, loops and branches it is.
+        """
+        if depth > _DEEPEST:
+            raise error_at(
+                block.owner, f"calls, loops and branches nest deeper than the {_DEEPEST} that --check follows"
+            )
         # A body sees the values around it; copying them for each point of a loop would take most of the time.
-        known = ChainMap(dict(zip(block.arguments, arguments, strict=True)), outer)
+        known = outer.new_child(dict(zip(block.arguments, arguments, strict=True)))
         for op in block.operations:
             operation = op.operation
             operands = [known[value] for value in operation.operands]
-            if operation.name in ("func.return", "linalg.yield"):
+            if operation.name in _TERMINATORS:
                 return operands
             try:
                 results = self._operation(operation, operands, known, depth)
@@ -106,20 +134,28 @@ class _Evaluation:
             known.update(zip(operation.results, results, strict=True))
         raise error_at(block.owner, f"a block without a terminator is not evaluated; {_REMEDY}")
 
-    def _operation(
-        self, op: Any, operands: list[Value], known: MutableMapping[Any, Value], depth: int
-    ) -> list[Value] | None:
+    def _operation(self, op: Any, operands: list[Value], known: ChainMap[Any, Value], depth: int) -> list[Value] | None:
         """Return an operation's results, None if it is not known."""
         if op.name == "func.call":
             callee = self._functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
             return self.call(callee, [_folded_in(value, op) for value in operands], depth + 1)
+
+        def run(block: Any, given: Sequence[Value]) -> list[Value]:
+            return self._block(block, given, known, depth + 1)
+
         if op.name == "linalg.generic" and op.results:
-            return interpreter_tensor.generic(
-                op, operands, lambda block, given: self._block(block, given, known, depth)
-            )
+            return interpreter_tensor.generic(op, operands, run)
+        followed = interpreter_control.evaluate(op, operands, run, self._iterations)
+        if followed is not None:
+            return followed
         if op.name == "mx.decompose":
             return _decompose(op, operands)
-        for evaluate_op in (_mx, _constant, interpreter_tensor.evaluate, interpreter_scalar.evaluate):
+        for evaluate_op in (
+            _mx,
+            interpreter_constants.evaluate,
+            interpreter_tensor.evaluate,
+            interpreter_scalar.evaluate,
+        ):
             result = evaluate_op(op, operands)
             if result is not None:
                 return [result]
@@ -155,7 +191,7 @@ def _floats(value: Blocks | Floats) -> Floats:
 
 
 def _dequantize(op: Any, source: Blocks) -> Value:
-    element = interpreter_scalar.element_of(op.results[0].type)
+    element = element_of(op.results[0].type)
     values = _floats(source)
     if element == "f32":
         return values
@@ -216,7 +252,9 @@ def _folded_in(value: Value, where: Any) -> Value:
     return Blocks(scaled, value.exact)
 
 
-def _compose(op: Any, mantissa: Array, scale: Array) -> Value:
+def _compose(op: Any, mantissa: Array | Floats, scale: Array | Floats) -> Value:
+    if isinstance(mantissa, Floats) or isinstance(scale, Floats):
+        raise Unsupported("takes codes that roundings may change")
     spec = op.results[0].type.spec
     dtype = numpy_dtype(spec.element)
     if mantissa.dtype != dtype:
@@ -229,7 +267,7 @@ def _decompose(op: Any, operands: list[Value]) -> list[Value]:
     whole = cast(Blocks, _folded_in(operands[0], op))
     if not whole.exact:
         raise Unsupported("takes codes apart that roundings may change")
-    element = interpreter_scalar.element_of(op.results[0].type)
+    element = element_of(op.results[0].type)
     mantissa = np.asarray(whole.data.mantissa)
     return [mantissa.view(np.int8) if element == "i8" else mantissa, np.asarray(whole.data.scale)]
 
@@ -278,18 +316,3 @@ _MX: dict[str, Any] = {
     "mx.pack": _pack,
     "mx.unpack": _unpack,
 }
-
-
-def _constant(op: Any, operands: list[Value]) -> Value | None:
-    if op.name != "arith.constant":
-        return None
-    attribute, type_ = op.attributes["value"], op.results[0].type
-    element = interpreter_scalar.element_of(type_)
-    dtype = dtype_of(element)
-    if dtype is None or isinstance(attribute, ir.DenseResourceElementsAttr):
-        raise Unsupported("holds data that cannot be read here")
-    if isinstance(attribute, ir.DenseElementsAttr):
-        array = entries(attribute, dtype).astype(dtype)
-    else:
-        array = np.array(attribute.value, dtype)
-    return exact(array, element) if element in PRECISIONS else array

@@ -1,16 +1,20 @@
-"""The operations of arith and math on what `interpreter` computes with, elementwise over arrays that broadcast.
+"""The operations of arith on what `interpreter` computes with, elementwise over arrays that broadcast.
 
-Only what is known to round as IEEE 754 says has a bound; a function of a mathematical library has a value alone.
+`interpreter_bits` has divisions, shifts and casts of bits, `interpreter_narrow` the conversions from and to MX floats,
+`interpreter_math` the operations of math.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
 
+from mx_dialect import interpreter_bits, interpreter_math, interpreter_narrow
 from mx_dialect._mlir import arith, ir
 from mx_dialect.element_dtypes import dtype_of
-from mx_dialect.interpreter_values import PRECISIONS, Array, Floats, Value, exact, rounded, times
+from mx_dialect.interpreter_narrow import unify
+from mx_dialect.interpreter_values import PRECISIONS, Array, Blocks, Floats, Value, element_of, exact, rounded, times
 
 Operation = Callable[..., Value]
 
@@ -19,23 +23,36 @@ class Undecided(Exception):
     """Why the result of an operation is not determined by what is known of its operands."""
 
 
-def element_of(type_: Any) -> str:
-    """Return the element type of a tensor or vector, or the type of a scalar, as MLIR spells it."""
-    return str(type_.element_type if isinstance(type_, ir.ShapedType) else type_)
-
-
 def evaluate(op: Any, operands: list[Any]) -> Value | None:
     """Return the result of a scalar or elementwise operation, None if it is no operation that is known.
 
     Raises:
         Undecided: a comparison of floats that roundings may decide either way.
     """
+    if "roundingmode" in op.attributes and op.attributes["roundingmode"].value != arith.RoundingMode.to_nearest_even:
+        return None
+    elements = [element_of(value.type) for value in op.operands]
+    result = element_of(op.results[0].type) if op.results else ""
+    if op.name in _CONVERSIONS:
+        narrow = interpreter_narrow.convert(operands[0], elements[0], result)
+        return _CONVERSIONS[op.name](operands[0], result) if narrow is None else narrow
+    if op.name in _SCALING:
+        return _SCALING[op.name](operands[0], elements[0], operands[1], elements[1], result)
+    if op.name == "arith.select":
+        return _select(operands[0], *unify(operands[1], operands[2], result))
+    if any(map(_is_stored_only, elements)) and op.name != "arith.bitcast":
+        return None
     if op.name in _COMPARISONS:
         return _COMPARISONS[op.name](op, *operands)
-    if op.name in _CONVERSIONS:
-        return _CONVERSIONS[op.name](operands[0], element_of(op.results[0].type))
-    found = _OPERATIONS.get(op.name)
-    return None if found is None else found(*operands)
+    if op.name in _OPERATIONS:
+        return _OPERATIONS[op.name](*operands)
+    found = interpreter_bits.evaluate(op.name, operands, result)
+    return interpreter_math.evaluate(op, operands) if found is None else found
+
+
+def _is_stored_only(element: str) -> bool:
+    """Tell whether an element type is a float that nothing computes with, of MX or not."""
+    return element not in PRECISIONS and re.match(r"b?f\d|tf\d", element) is not None
 
 
 def _add(left: Floats, right: Floats) -> Floats:
@@ -59,19 +76,6 @@ def _divide(left: Floats, right: Floats) -> Floats:
         return rounded(quotient, error, left.element)
 
 
-def _square_root(value: Floats) -> Floats:
-    with np.errstate(all="ignore"):
-        root = np.sqrt(value.values)
-        least = value.values - value.error
-        # |sqrt(x + e) - sqrt(x)| = |e| / (sqrt(x + e) + sqrt(x)).
-        error = np.where(value.error == 0, 0, np.where(least > 0, value.error / root, np.inf))
-        return rounded(root, error, value.element)
-
-
-def _absolute(value: Floats) -> Floats:
-    return Floats(np.abs(value.values), value.error, value.element)
-
-
 def _chosen(choose: Callable[..., Array]) -> Operation:
     """Return a maximum or minimum, which rounds nothing."""
 
@@ -80,21 +84,6 @@ def _chosen(choose: Callable[..., Array]) -> Operation:
         return Floats(values, np.broadcast_to(np.maximum(left.error, right.error), values.shape), left.element)
 
     return operation
-
-
-def _library(function: Callable[..., Array]) -> Operation:
-    """Return a function whose roundings nobody states: its value, and no bound."""
-
-    def operation(value: Floats) -> Floats:
-        with np.errstate(all="ignore"):
-            values = function(value.values)
-        return Floats(values, np.full(values.shape, np.inf), value.element)
-
-    return operation
-
-
-def _reciprocal_root(values: Array) -> Array:
-    return 1 / np.sqrt(values)
 
 
 def _integers(function: Callable[..., Array]) -> Operation:
@@ -111,6 +100,8 @@ def _integers(function: Callable[..., Array]) -> Operation:
 
 
 def _select(condition: Array, left: Value, right: Value) -> Value:
+    if isinstance(left, Blocks):
+        return left if condition else right
     if isinstance(left, Floats) and isinstance(right, Floats):
         values = np.where(condition, left.values, right.values)
         return Floats(values, np.where(condition, left.error, right.error), left.element)
@@ -124,10 +115,10 @@ def _extend(value: Value, element: str) -> Value:
 
 
 def truncated(value: Floats, element: str) -> Value | None:
-    """Return floats rounded to a narrower type, None to one of 8 bits or less."""
+    """Return floats rounded to another type of at most their width, None to one that numpy has not."""
     if element not in PRECISIONS:
         return None
-    if value.is_exact and value.element == "f32":
+    if value.is_exact and value.element != "f64":
         with np.errstate(all="ignore"):
             return exact(value.stored().astype(PRECISIONS[element].dtype), element)
     return rounded(value.values, value.error, element)
@@ -168,13 +159,35 @@ _INTEGER_TESTS = {
     arith.CmpIPredicate.sgt: np.greater,
     arith.CmpIPredicate.sge: np.greater_equal,
 }
-_FLOAT_TESTS = {
+
+
+def _unordered(left: Array, right: Array) -> Array:
+    return np.isnan(left) | np.isnan(right)
+
+
+def _apart(left: Array, right: Array) -> Array:
+    return (left < right) | (left > right)
+
+
+def _not(test: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    return lambda left, right: ~np.asarray(test(left, right))
+
+
+_FLOAT_TESTS: dict[Any, Callable[[Array, Array], Array]] = {
     arith.CmpFPredicate.OEQ: np.equal,
     arith.CmpFPredicate.UNE: np.not_equal,
     arith.CmpFPredicate.OLT: np.less,
     arith.CmpFPredicate.OLE: np.less_equal,
     arith.CmpFPredicate.OGT: np.greater,
     arith.CmpFPredicate.OGE: np.greater_equal,
+    arith.CmpFPredicate.UNO: _unordered,
+    arith.CmpFPredicate.ORD: _not(_unordered),
+    arith.CmpFPredicate.ONE: _apart,
+    arith.CmpFPredicate.UEQ: _not(_apart),
+    arith.CmpFPredicate.UGE: _not(np.less),
+    arith.CmpFPredicate.UGT: _not(np.less_equal),
+    arith.CmpFPredicate.ULE: _not(np.greater),
+    arith.CmpFPredicate.ULT: _not(np.greater_equal),
 }
 
 
@@ -211,6 +224,7 @@ _COMPARISONS = {"arith.cmpi": _compare_integers, "arith.cmpf": _compare_floats}
 _CONVERSIONS: dict[str, Callable[[Any, str], Value | None]] = {
     "arith.extf": _extend,
     "arith.truncf": truncated,
+    "arith.convertf": truncated,
     "arith.sitofp": _float_of(unsigned=False),
     "arith.uitofp": _float_of(unsigned=True),
     "arith.extsi": _resized(unsigned=False),
@@ -218,6 +232,11 @@ _CONVERSIONS: dict[str, Callable[[Any, str], Value | None]] = {
     "arith.trunci": _resized(unsigned=False),
     "arith.index_cast": _resized(unsigned=False),
     "arith.index_castui": _resized(unsigned=True),
+}
+
+_SCALING: dict[str, Callable[..., Value | None]] = {
+    "arith.scaling_extf": interpreter_narrow.extend_scaled,
+    "arith.scaling_truncf": interpreter_narrow.truncate_scaled,
 }
 
 _OPERATIONS: dict[str, Operation] = {
@@ -238,11 +257,4 @@ _OPERATIONS: dict[str, Operation] = {
     "arith.xori": _integers(np.bitwise_xor),
     "arith.maxsi": _integers(np.maximum),
     "arith.minsi": _integers(np.minimum),
-    "arith.select": _select,
-    "math.absf": _absolute,
-    "math.sqrt": _square_root,
-    "math.exp": _library(np.exp),
-    "math.log": _library(np.log),
-    "math.tanh": _library(np.tanh),
-    "math.rsqrt": _library(_reciprocal_root),
 }

@@ -12,7 +12,8 @@ import numpy as np
 
 from mx_dialect._mlir import ir
 from mx_dialect.element_dtypes import dtype_of
-from mx_dialect.interpreter_values import PRECISIONS, Array, Doubles, Floats, Value, rounded
+from mx_dialect.interpreter_narrow import NARROW_FLOATS, floats_of, unify
+from mx_dialect.interpreter_values import PRECISIONS, Array, Doubles, Floats, Value, element_of, rounded
 
 # Evaluates the operations of a block: (block, values of its arguments) -> the values that its terminator has.
 EvaluateBlock = Callable[[Any, Sequence[Value]], list[Value]]
@@ -73,10 +74,15 @@ def _dim(op: Any, operands: list[Value]) -> Value:
 
 def _extract(op: Any, operands: list[Value]) -> Value:
     tensor, *indices = operands
-    place = tuple(int(cast(Array, i)) for i in indices)
-    if not all(0 <= i < extent for i, extent in zip(place, shape_of(tensor), strict=True)):
-        raise Unsupported(f"reads {place} of a tensor of shape {shape_of(tensor)}")
+    place = _inside(indices, shape_of(tensor), "reads")
     return mapped(tensor, lambda array: array[place])
+
+
+def _inside(indices: Sequence[Value], shape: tuple[int, ...], verb: str) -> tuple[int, ...]:
+    place = tuple(int(cast(Array, i)) for i in indices)
+    if not all(0 <= i < extent for i, extent in zip(place, shape, strict=True)):
+        raise Unsupported(f"{verb} {place} of a tensor of shape {shape}")
+    return place
 
 
 def _cast(op: Any, operands: list[Value]) -> Value:
@@ -114,14 +120,27 @@ def _insert_slice(op: Any, operands: list[Value]) -> Value:
     source, target, *dynamic = operands
     where = window(op, dynamic, shape_of(target))
 
-    def written(into: Array, entries: Array) -> Array:
+    sizes = [(along.stop - along.start) // along.step for along in where]
+    return _put(mapped(source, lambda array: array.reshape(sizes)), target, where, element_of(op.results[0].type))
+
+
+def _insert(op: Any, operands: list[Value]) -> Value:
+    entry, tensor, *indices = operands
+    return _put(entry, tensor, _inside(indices, shape_of(tensor), "writes"), element_of(op.results[0].type))
+
+
+def _put(source: Value, target: Value, where: tuple[Any, ...], element: str) -> Value:
+    """Return a tensor with the entries at an index replaced."""
+
+    def put(into: Array, entries: Array) -> Array:
         changed = into.copy()
-        changed[where] = entries.reshape(changed[where].shape)
+        changed[where] = entries
         return changed
 
-    if isinstance(source, Floats) and isinstance(target, Floats):
-        return Floats(written(target.values, source.values), written(target.error, source.error), target.element)
-    return written(cast(Array, target), cast(Array, source))
+    entries, into = unify(source, target, element)
+    if isinstance(into, Floats):
+        return Floats(put(into.values, entries.values), put(into.error, entries.error), into.element)
+    return put(into, entries)
 
 
 def _pad(op: Any, operands: list[Value]) -> Value:
@@ -154,6 +173,7 @@ _OPERATIONS: dict[str, Callable[[Any, list[Value]], Value]] = {
     "tensor.empty": _empty,
     "tensor.dim": _dim,
     "tensor.extract": _extract,
+    "tensor.insert": _insert,
     "tensor.cast": _cast,
     "tensor.extract_slice": _extract_slice,
     "tensor.insert_slice": _insert_slice,
@@ -202,7 +222,11 @@ def generic(op: Any, operands: list[Value], evaluate_block: EvaluateBlock) -> li
     block = op.regions[0].blocks[0]
     count = op.attributes["operandSegmentSizes"][0]
     sums = _sums(block, count)
+    elements = [element_of(value.type) for value in list(op.operands)[count:]]
     everywhere = loops.indices([0] * len(loops.reductions))
+    places = [_place(map_, everywhere) for map_ in maps[count:]]
+    if any(np.broadcast_shapes(*(np.shape(i) for i in place)) != loops.shape for place in places):
+        raise Unsupported("writes an entry in several parallel iterations")
     outputs = [
         _entries(value, map_, everywhere, loops.shape)
         for value, map_ in zip(operands[count:], maps[count:], strict=True)
@@ -224,10 +248,10 @@ def generic(op: Any, operands: list[Value], evaluate_block: EvaluateBlock) -> li
     results = [value.total() if isinstance(value, _Sum) else value for value in running]
     ordered = loops.reductions and not all(total or _is_choice(block, i) for i, total in enumerate(sums))
     if ordered:
-        results = [_without_bound(value) for value in results]
+        results = [_without_bound(value, element) for value, element in zip(results, elements, strict=True)]
     return [
-        _written(value, map_, everywhere, result)
-        for value, map_, result in zip(operands[count:], maps[count:], results, strict=True)
+        _put(result, value, place, element)
+        for value, place, result, element in zip(operands[count:], places, results, elements, strict=True)
     ]
 
 
@@ -275,20 +299,6 @@ def _entries(value: Value, map_: Any, indices: Sequence[Any], shape: tuple[int, 
     return mapped(value, lambda array: np.broadcast_to(array[place], shape))
 
 
-def _written(value: Value, map_: Any, indices: Sequence[Any], entries: Value) -> Value:
-    """Return an output with its entries at the indices of the parallel loops replaced."""
-    place = _place(map_, indices)
-
-    def put(array: Array, new: Array) -> Array:
-        changed = array.copy()
-        changed[place] = new
-        return changed
-
-    if isinstance(value, Floats) and isinstance(entries, Floats):
-        return Floats(put(value.values, entries.values), put(value.error, entries.error), value.element)
-    return put(cast(Array, value), cast(Array, entries))
-
-
 def _producer(block: Any, output: int) -> Any | None:
     """Return the operation of a body that computes what is yielded for an output; None if it is an argument."""
     value = list(block.operations)[-1].operation.operands[output]
@@ -322,10 +332,11 @@ def _is_choice(block: Any, output: int) -> bool:
     return _combines(block, output, _ORDERLESS)
 
 
-def _without_bound(value: Value) -> Value:
-    if isinstance(value, Floats):
-        return Floats(value.values, np.full(value.values.shape, np.inf), value.element)
-    return value
+def _without_bound(value: Value, element: str) -> Value:
+    if element not in PRECISIONS and element not in NARROW_FLOATS:
+        return value
+    floats = floats_of(value, element)
+    return Floats(floats.values, np.full(floats.values.shape, np.inf), element)
 
 
 @dataclass(frozen=True)

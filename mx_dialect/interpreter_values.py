@@ -18,6 +18,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from mx_dialect._mlir import ir
 from mx_dialect.reference import Quantized
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -77,6 +78,11 @@ class Blocks:
 
 # Integers, bools and indices are numpy arrays of their dtype, narrow floats of a dtype of ml_dtypes: all are exact.
 Value: TypeAlias = Floats | Blocks | Array
+
+
+def element_of(type_: Any) -> str:
+    """Return the element type of a tensor or vector, or the type of a scalar, as MLIR spells it."""
+    return str(type_.element_type if isinstance(type_, ir.ShapedType) else type_)
 
 
 def exact(values: Array, element: str) -> Floats:

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 from mx_dialect import opt_flags, opt_listings
 from mx_dialect.crash_guard import guarded
-from mx_dialect.diagnostics import MxError, bug
+from mx_dialect.diagnostics import STACKTRACE_FLAG, MxError, bug, python_warnings
 from mx_dialect.opt_files import STANDARD, write_output
-from mx_dialect.opt_options import UsageError
+from mx_dialect.opt_options import UsageError, given
 from mx_dialect.opt_session import Session, say
 
-_DEBUG = "mlir-print-stacktrace-on-diagnostic"
+_ERRORS_ONLY = "mlir-diagnostic-verbosity-level=errors"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,17 +29,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     own_process()
     arguments = sys.argv[1:]
     # A debugger wants one process.
-    return _reported(arguments) if _debugging(arguments) else guarded("mx-opt", lambda: _reported(arguments))
-
-
-def _debugging(arguments: list[str]) -> bool:
-    return any(argument.lstrip("-") == _DEBUG for argument in arguments)
+    alone = given(arguments, STACKTRACE_FLAG)
+    return _reported(arguments) if alone else guarded("mx-opt", lambda: _reported(arguments))
 
 
 def _reported(arguments: list[str]) -> int:
     """Run the command with its failures told to the user; return the exit code."""
     try:
-        return _main(arguments)
+        # Plugins are looked for, and may fail, before the flags are known.
+        with python_warnings(lambda warning: None if given(arguments, _ERRORS_ONLY) else say(warning.header())):
+            return _main(arguments)
     except UsageError as error:
         say(f"mx-opt: {error}")
     except MxError as error:  # before there is a session: no bindings that can be used
@@ -49,7 +48,7 @@ def _reported(arguments: list[str]) -> int:
     except RecursionError:
         say("mx-opt: error: the input is nested too deeply")
     except Exception as error:
-        if _debugging(arguments):
+        if given(arguments, STACKTRACE_FLAG):
             raise
         say(f"mx-opt: internal error: {bug(error)}")
     return 1
@@ -65,7 +64,8 @@ def own_process() -> None:
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # print() would turn to standard output
+        # Without one, print() would turn to standard output.
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
 
 
 def _main(arguments: list[str]) -> int:

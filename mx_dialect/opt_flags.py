@@ -5,6 +5,7 @@ must be the name of a pass or of a pipeline.
 """
 
 from mx_dialect import passes, pipelines, plugins
+from mx_dialect.diagnostics import STACKTRACE_FLAG
 from mx_dialect.opt_options import (
     SPLIT_MARKER,
     Flag,
@@ -146,7 +147,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
             ("errors", "warnings", "remarks"),
         ),
         switch(
-            "mlir-print-stacktrace-on-diagnostic",
+            STACKTRACE_FLAG,
             "Show the Python traceback of an internal error",
             stored("debug"),
         ),

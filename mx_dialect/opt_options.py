@@ -1,6 +1,6 @@
 """What a command line of `mx-opt` can say: `Flags`, a parsed one, and `Flag`, the description of one flag."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,11 @@ SPLIT_MARKER = "// -----"
 
 class UsageError(Exception):
     """The command line is wrong; the text says how."""
+
+
+def given(arguments: Sequence[str], flag: str) -> bool:
+    """Tell whether a command line that is not parsed, and may be wrong, has a flag: a name, or NAME=VALUE."""
+    return any(argument.lstrip("-") == flag for argument in arguments)
 
 
 @dataclass

@@ -3,6 +3,7 @@
 The bindings cannot put a pass written in Python into such a text, so the driver needs its structure.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -49,9 +50,13 @@ def _unwrap(value: str) -> str:
     return value
 
 
+# `a=1,2 b=3`: a comma separates options only when a new `name=` follows it.
+_NEW_OPTION = re.compile(r"\s*(?:[^\s=,][^=, ]*)?=")
+
+
 def _split(text: str, separators: str) -> Iterator[str]:
     """Split at separators outside quotes, braces and parentheses; a comma inside a list value stays with it."""
-    depth, quote, word = 0, "", ""
+    depth, quote, start = 0, "", 0
     for position, char in enumerate(text):
         if quote:
             quote = "" if char == quote else quote
@@ -61,18 +66,12 @@ def _split(text: str, separators: str) -> Iterator[str]:
             depth += 1
         elif char in "})":
             depth -= 1
-        elif depth == 0 and char in separators:
-            # `a=1,2 b=3`: a comma separates options only when a new `name=` follows it.
-            rest = text[position + 1 :].lstrip()
-            new_option = "=" in rest.split(",")[0].split(" ")[0]
-            if char != "," or new_option:
-                if word:
-                    yield word
-                word = ""
-                continue
-        word += char
-    if word:
-        yield word
+        elif depth == 0 and char in separators and (char != "," or _NEW_OPTION.match(text, position + 1)):
+            if start < position:
+                yield text[start:position]
+            start = position + 1
+    if start < len(text):
+        yield text[start:]
 
 
 def _fail(text: str, position: int, message: str) -> MxError:

@@ -10,6 +10,7 @@ The functions are called when a name is first looked up that is neither this pac
 listed; not when mx_dialect is imported. One that fails registers nothing, and a warning names its package.
 """
 
+import importlib
 import os
 import sys
 import threading
@@ -63,7 +64,8 @@ def _problem_of(entry: Any) -> str | None:
         with _registering():
             _call(entry)
     except (Exception, SystemExit) as error:
-        return f"the plugin '{entry.name}' of {_package(entry)} was not loaded: {_in_a_line(error)}"
+        where = _place(error)
+        return f"the plugin '{entry.name}' of {_package(entry)} was not loaded: {_in_a_line(error)}{where}"
     return None
 
 
@@ -83,6 +85,15 @@ def _call(entry: Any) -> None:
     if not callable(register):
         raise TypeError(f"'{entry.value}' is no function without arguments, but of type {type(register).__name__}")
     register()
+
+
+def _place(error: BaseException) -> str:
+    """Return ` (file:line)`, the last in the traceback outside of this package and of Python's imports, or nothing."""
+    folders = (os.path.dirname(os.path.abspath(file)) for file in (__file__, importlib.__file__))
+    inner = (*(f"{folder}{os.sep}" for folder in folders), "<frozen importlib")
+    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    theirs = [place for place in frames if not place[0].startswith(inner)]
+    return f" ({theirs[-1][0]}:{theirs[-1][1]})" if theirs else ""
 
 
 def _in_a_line(error: BaseException) -> str:

@@ -14,9 +14,9 @@ from typing import Any
 
 from mx_dialect import run_flags
 from mx_dialect.crash_guard import guarded, note
-from mx_dialect.diagnostics import MxError, Sources, render, without_printed_op
+from mx_dialect.diagnostics import STACKTRACE_FLAG, MxError, Sources, bug, python_warnings, render, without_printed_op
 from mx_dialect.opt_files import STANDARD, read_input, write_output
-from mx_dialect.opt_flags import UsageError
+from mx_dialect.opt_options import UsageError, given
 from mx_dialect.report.tensor_files import spell
 from mx_dialect.run_flags import Flags
 
@@ -31,14 +31,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is not None:
         return _reported(list(argv))
     own_process()
-    return guarded("mx-run", lambda: _reported(sys.argv[1:]))
+    arguments = sys.argv[1:]
+    # A debugger wants one process.
+    alone = given(arguments, STACKTRACE_FLAG)
+    return _reported(arguments) if alone else guarded("mx-run", lambda: _reported(arguments))
 
 
 def _reported(arguments: list[str]) -> int:
     """Run the command with its failures told to the user; return the exit code."""
     sources = Sources()
     try:
-        return _main(arguments, sources)
+        with python_warnings(lambda warning: _say(f"mx-run: {warning.header()}")):
+            return _main(arguments, sources)
     except UsageError as error:
         _say(f"mx-run: {error}")
     except MxError as error:
@@ -49,7 +53,9 @@ def _reported(arguments: list[str]) -> int:
         reason = "not enough memory" if isinstance(error, MemoryError) else "the input is nested too deeply"
         _say(f"mx-run: error: {reason}")
     except Exception as error:
-        _say(f"mx-run: internal error: {' '.join(f'{type(error).__name__}: {error}'.split())} (this is a bug)")
+        if given(arguments, STACKTRACE_FLAG):
+            raise
+        _say(f"mx-run: internal error: {bug(error)}")
     return 1
 
 
@@ -120,7 +126,9 @@ class _Session:
         if self.flags.pass_pipeline is None:
             return module, module
         lowered = api.parse(source, name)
-        driver.run_pipeline(lowered, self.flags.pass_pipeline, driver.Settings(on_diagnostic=self._report))
+        driver.run_pipeline(
+            lowered, self.flags.pass_pipeline, driver.Settings(on_diagnostic=self._report, debug=self.flags.debug)
+        )
         return module, lowered
 
     def _report(self, diagnostic: Any) -> None:

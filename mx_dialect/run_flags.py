@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mx_dialect.opt_flags import UsageError
+from mx_dialect.diagnostics import STACKTRACE_FLAG
+from mx_dialect.opt_options import UsageError
 
 HELP = """\
 OVERVIEW: mx-run, runs a function of an MLIR file on numpy arrays
@@ -30,6 +31,8 @@ OPTIONS:
                            of a file; exit 1 if they differ
   --rtol=<R>, --atol=<A> - Compare floats within A + R * |expected| instead; for a file R is 1e-5 if not given
   --repeat=<N>           - Time N calls after a first one
+  --mlir-print-stacktrace-on-diagnostic
+                         - Show the Python traceback of internal errors
   --help                 - Print this help and exit
 """
 
@@ -53,6 +56,7 @@ class Flags:
     rtol: float | None = None
     atol: float | None = None
     repeat: int = 0
+    debug: bool = False
     help: bool = False
 
 
@@ -160,6 +164,8 @@ def _one(flags: Flags, argument: str, waiting: list[Any]) -> None:
     name, equals, value = argument.removeprefix("-").removeprefix("-").partition("=")
     if name in ("h", "help") and not equals:
         flags.help = True
+    elif name == STACKTRACE_FLAG and not equals:
+        flags.debug = True
     elif name in _OPTIONAL:
         _OPTIONAL[name](flags, value)
     elif name not in _VALUED:

@@ -12,9 +12,9 @@ _TOOLS = Path(__file__).resolve().parent
 # The package, the modules beside this script, and the decoder of machine code that tests use.
 sys.path[:0] = [str(_TOOLS.parent), str(_TOOLS), str(_TOOLS.parent / "test" / "python")]
 
-from gendocs import pages  # noqa: E402
-
 if __name__ == "__main__":
+    from gendocs import pages
+
     for path, text in pages.generate(new_assembly="--assembly" in sys.argv[1:]).items():
         target = pages.DOCS / path
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ _HERE = Path(__file__).resolve().parent
 # A source tree has the package beside tools/, a CMake install beside bin/ in python_packages/.
 sys.path[:0] = [str(p) for p in (_HERE.parent, _HERE.parent / "python_packages") if (p / "mx_dialect").is_dir()]
 
-from mx_dialect.opt import main  # noqa: E402
-
 if __name__ == "__main__":
+    from mx_dialect.opt import main
+
     sys.exit(main())

@@ -86,7 +86,10 @@ def reading(path: str, name: str | None = None) -> Generator[None]:
         raise
     except Exception as error:
         where = spell(path) if name is None else f"{spell(path)}: {spell(name)}"
-        detail = str(error).strip().split("\n")[0] or type(error).__name__
+        detail = str(error).strip().split("\n")[0]
+        if not detail or isinstance(error, LookupError | TypeError | AttributeError | AssertionError):
+            # What these say, such as a KeyError its key, does not stand by itself.
+            detail = f"{type(error).__name__}: {detail}".removesuffix(": ")
         raise MxError(f"{where}: cannot be read: {spell(detail)}") from error
 
 

@@ -36,9 +36,17 @@ for variable in ("MX_MLIR_PACKAGE",):
     if variable in os.environ:
         config.environment[variable] = os.environ[variable]
 
+
+def command(name: str) -> str:
+    """Return how a command is run: a process of its own, or a fork of the server whose socket MX_TEST_SERVER names."""
+    server = os.environ.get("MX_TEST_SERVER")
+    if server:
+        return f"'{PYTHON}' -S -E -s '{ROOT / 'test' / 'command_server.py'}' '{server}' {name}"
+    return f"'{PYTHON}' '{ROOT / 'tools' / f'{name}.py'}'"
+
+
 config.substitutions += [
-    (r"(?<![\w/-])mx-opt(?![\w.-])", f"'{PYTHON}' '{ROOT / 'tools' / 'mx-opt.py'}'"),
-    (r"(?<![\w/-])mx-run(?![\w.-])", f"'{PYTHON}' '{ROOT / 'tools' / 'mx-run.py'}'"),
+    *((rf"(?<![\w/-]){name}(?![\w.-])", command(name)) for name in ("mx-opt", "mx-run")),
     (r"(?<![\w/-])(filecheck|FileCheck)(?![\w.-])", f"'{filecheck()}'"),
     (r"%PYTHON", f"'{PYTHON}'"),
 ]

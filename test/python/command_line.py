@@ -54,8 +54,3 @@ class Run:
         out, err = self._capfd.readouterr()
         assert "Traceback" not in err
         return code, out, err
-
-
-@pytest.fixture
-def mx_opt(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    return Run(capfd, monkeypatch)

@@ -1,7 +1,7 @@
 """Compiled conversions of narrow floats, for tests: one function each, over arrays of bits.
 
-`run` runs one; `patterns` and `special_cases` are floats for it to convert. A module with all of them is compiled once
-an optimisation level.
+`run` runs one; `patterns` and `special_cases` are floats for it to convert. All of an operation are compiled at once, for
+each number of lanes and optimisation level that a test asks for.
 """
 
 import ctypes
@@ -123,12 +123,18 @@ def compile_text(text, level, prepare=None):
 
 
 @functools.cache
-def machine_code(level):
+def operation_of():
+    """Return the operation of each conversion by its name."""
+    return {name: operation for name, operation, _, _ in conversions()}
+
+
+@functools.cache
+def machine_code(level, operation, lanes):
     return compile_text(
         "\n".join(
             kernel(f"{name}_{lanes}", operation, sources, result, lanes)
-            for name, operation, sources, result in conversions()
-            for lanes in LANES
+            for name, each, sources, result in conversions()
+            if each == operation
         ),
         level,
     )
@@ -145,7 +151,7 @@ def run(level, name, lanes, result, *arrays):
     count = -(-arrays[0].size // lanes) * lanes
     inputs = [np.resize(bits_of(array), count) for array in arrays]
     out = np.full(count, 0xA5, f"u{dtype.itemsize}")
-    call(machine_code(level), f"{name}_{lanes}", *inputs, out)
+    call(machine_code(level, operation_of()[name], lanes), f"{name}_{lanes}", *inputs, out)
     return out[: arrays[0].size].view(dtype)
 
 

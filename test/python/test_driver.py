@@ -3,6 +3,7 @@
 import contextlib
 import io
 import re
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Options]]:
     seen: list[tuple[str, Options]] = []
 
     def run(root: object, options: Options) -> None:
-        seen.append((root.name, options))  # pyright: ignore
+        seen.append((root.name, options))
 
     monkeypatch.setitem(passes._registered, "test-record", Pass("test-record", "records", run, Options))
     return seen
@@ -156,6 +157,31 @@ def test_list_options_stay_whole() -> None:
     assert element.option_items() == {"sizes": "1,2,3", "name": "a b", "other": "x y", "last": "4"}
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("a=1,b=2", {"a": "1", "b": "2"}),
+        ("a=1, \t b=2", {"a": "1", "b": "2"}),
+        ("a=1,2 b,c=3", {"a": "1,2", "b": "", "c": "3"}),
+        ("a=,,b=1", {"a": ",", "b": "1"}),
+        ("a=1,b c=2", {"a": "1,b", "c": "2"}),
+        ("a={b=1,c=2},d='x,y=z' e=\"=,\"", {"a": "b=1,c=2", "d": "x,y=z", "e": "=,"}),
+    ],
+)
+def test_a_comma_ends_an_option_before_a_name(options: str, expected: dict[str, str]) -> None:
+    (element,) = parse_elements(f"p{{{options}}}")
+    assert element.option_items() == expected
+
+
+@pytest.mark.parametrize("repeated", ["1,", "1,\t\t", ",", ", ", "x,\t"])
+def test_long_options_take_time_in_proportion(repeated: str) -> None:
+    """Looking at all that follows at each comma took minutes."""
+    (element,) = parse_elements("p{sizes=" + repeated * 300_000 + "}")
+    start = time.process_time()
+    assert len(element.option_items()) <= 2
+    assert time.process_time() - start < 5
+
+
 def test_a_named_pipeline_inside_another(monkeypatch: pytest.MonkeyPatch, recorded: list[tuple[str, Options]]) -> None:
     monkeypatch.setitem(
         pipelines.PIPELINES, "test-two", Pipeline("test-two", "", ("test-record", "test-record{flag=1}"))
@@ -168,7 +194,7 @@ def test_a_named_pipeline_inside_another(monkeypatch: pytest.MonkeyPatch, record
 
 def test_names_are_taken_once() -> None:
     with pytest.raises(ValueError, match="registered already"):
-        passes.register_pass(passes.get("mx-to-linalg"))  # pyright: ignore
+        passes.register_pass(passes.get("mx-to-linalg"))
     with pytest.raises(ValueError, match="not kebab-case"):
         passes.register_pass(Pass("MxThing", "", lambda root, options: None))
     with pytest.raises(ValueError, match="registered already"):
@@ -215,7 +241,7 @@ def dumps(pipeline: str, **printing: object) -> list[str]:
     """Return the titles of the IR dumps around the passes of a pipeline, and the function's name for nested ones."""
     stream = io.StringIO()
     module = mx_dialect.parse(TEXT + TEXT.replace("@f", "@g"))
-    settings = driver.Settings(printing=driver.IrPrinting(**printing), stream=stream)  # pyright: ignore
+    settings = driver.Settings(printing=driver.IrPrinting(**printing), stream=stream)
     with contextlib.suppress(mx_dialect.MxError):
         driver.run_pipeline(module, pipeline, settings)
     words = re.findall(r"^// -----// IR Dump (.*) //----- //\n(func.func @\w)?", stream.getvalue(), re.M)
@@ -248,9 +274,9 @@ def test_which_dumps_are_printed(printing: dict[str, object], expected: list[str
 
 
 def test_dumps_after_a_change_show_what_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def rename_f(root, options) -> None:  # pyright: ignore
-        if root.attributes["sym_name"].value == "f":  # pyright: ignore
-            root.attributes["changed"] = ir.UnitAttr.get(root.context)  # pyright: ignore
+    def rename_f(root, options) -> None:
+        if root.attributes["sym_name"].value == "f":
+            root.attributes["changed"] = ir.UnitAttr.get(root.context)
 
     monkeypatch.setitem(passes._registered, "test-rename", Pass("test-rename", "", rename_f))
     assert dumps("func.func(test-rename)", after_change=True) == ["After test-rename f"]

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import mx_dialect
-from mx_dialect._mlir import arith, ext, ir, passmanager, rewrite
+from mx_dialect import diagnostics, passes
+from mx_dialect._mlir import arith, ext, func, ir, passmanager, rewrite
 
 ROOT = Path(__file__).parents[2]
 MX = "!mx.tensor<32x64xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU>"
@@ -52,6 +53,79 @@ def test_a_pass_does_what_its_flag_does(products):
     )
     assert mx_dialect.to_asm(module) == expected
     assert "linalg.generic" in expected
+
+
+TELLING = """
+func.func @f(%x: tensor<?xf32>) {
+  return
+}
+func.func @g() { return }
+"""
+
+
+@pytest.fixture
+def telling(monkeypatch):
+    """Register a pass that tells something about each function and refuses one named @bad."""
+
+    def tell(root, options):
+        for function in root.regions[0].blocks[0]:
+            name = function.attributes["sym_name"].value
+            note = diagnostics.at(function, "note", "for \\ this reason")
+            diagnostics.remark_at(function, f'has the "name"\n{name} 100%')
+            diagnostics.tell(diagnostics.at(function, "warning", "be warned", (note,)))
+            if name == "bad":
+                raise mx_dialect.MxError("bad")
+
+    monkeypatch.setitem(passes._registered, "mx-telling", passes.Pass("mx-telling", "tells", tell))
+    return mx_dialect.pass_("mx-telling")
+
+
+def handled(context):
+    """Return the list of (severity, location, message) that a handler of a context appends to."""
+    seen = []
+
+    def handle(diagnostic):
+        seen.append((diagnostic.severity.name, str(diagnostic.location), diagnostic.message))
+        assert [note.message.split(":")[0] for note in diagnostic.notes] == ["see current operation"]
+        return True
+
+    context.attach_diagnostic_handler(handle)
+    return seen
+
+
+def test_remarks_reach_the_handlers_of_the_context(telling, capfd):
+    module = mx_dialect.parse(TELLING, "file.mlir")
+    seen = handled(module.context)
+    manager(module.context, "cse", telling, "canonicalize").run(module.operation)
+    # Where functions begin.
+    places = ['loc("file.mlir":2:1)', 'loc("file.mlir":5:1)']
+    assert seen == [
+        ("REMARK", place, message)
+        for place, name in zip(places, "fg", strict=True)
+        for message in (f'has the "name"\n{name} 100%', "warning: be warned", "note: for \\ this reason")
+    ]
+    assert mx_dialect.to_asm(module).count("func.func") == 2
+    without = mx_dialect.parse(TELLING)
+    manager(without.context, telling).run(without.operation)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_remarks_come_before_an_error(telling):
+    module = mx_dialect.parse("func.func @bad() { return }\nfunc.func @after() { return }")
+    seen = handled(module.context)
+    with pytest.raises(mx_dialect.MxError, match=r"^bad$"):
+        manager(module.context, telling).run(module.operation)
+    assert seen[0][2].startswith("has the")
+    assert len(seen) == 3
+
+
+def test_remarks_without_a_place(telling):
+    module = mx_dialect.parse("module {}")
+    with module.context, ir.Location.unknown(), ir.InsertionPoint(module.body):
+        func.FuncOp("made", ((), ()), visibility="private")
+    seen = handled(module.context)
+    manager(module.context, telling).run(module.operation)
+    assert [place for _, place, _ in seen] == ["loc(unknown)"] * 3
 
 
 def test_a_named_pipeline_runs_upstream_passes_inside():
@@ -233,7 +307,7 @@ def test_a_context_of_other_bindings():
     with pytest.raises(mx_dialect.MxError, match=r"not a .*Context; .* pass text or bytecode"):
         mx_dialect.load(Context())
     with pytest.raises(mx_dialect.MxError, match="pass text or bytecode"):
-        mx_dialect.parse(PROGRAM, context=Context())  # type: ignore[arg-type]
+        mx_dialect.parse(PROGRAM, context=Context())
 
 
 # --- pattern sets ---

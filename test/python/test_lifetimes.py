@@ -355,11 +355,11 @@ def test_kernels_that_are_dropped_are_freed():
         assert kernel(np.zeros(4, np.float32))[0] == number + 0.5
         compiler._cache._kernels.clear()
 
-    for number in range(20):
+    for number in range(10):
         cycle(number)
     gc.collect()
     before = resident()
-    for number in range(20, 80):
+    for number in range(10, 50):
         cycle(number)
     gc.collect()
-    assert resident() - before < 60 * 0.3 * 2**20
+    assert resident() - before < 40 * 0.3 * 2**20

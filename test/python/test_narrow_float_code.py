@@ -41,24 +41,23 @@ def test_flush_to_zero_modes_change_nothing(narrow):
     wide = patterns(np.float32, 8)
     wide = bits_of(wide[: wide.size // 16 * 16])
     jobs = [
-        (f"extf_{narrow}_{name}_16", codes, np.zeros(codes.size, f"u{np.dtype(dtype).itemsize}"))
+        ("extf", f"extf_{narrow}_{name}_16", codes, np.zeros(codes.size, f"u{np.dtype(dtype).itemsize}"))
         for name, dtype in WIDE_DTYPE.items()
     ]
-    jobs.append((f"truncf_f32_{narrow}_16", wide, np.zeros(wide.size, np.uint8)))
-    engine = machine_code(3)
+    jobs.append(("truncf", f"truncf_f32_{narrow}_16", wide, np.zeros(wide.size, np.uint8)))
     setter = compile_text(SET_CONTROL_WORD, 3)
     expected = []
-    for name, source, out in jobs:
-        call(engine, name, source, out)
+    for operation, name, source, out in jobs:
+        call(machine_code(3, operation, 16), name, source, out)
         expected.append(out.copy())
         out[:] = 0
     setter.invoke("set", ctypes.pointer(ctypes.c_uint32(FLUSHING)))
     try:
-        for name, source, out in jobs:
-            call(engine, name, source, out)
+        for operation, name, source, out in jobs:
+            call(machine_code(3, operation, 16), name, source, out)
     finally:
         setter.invoke("set", ctypes.pointer(ctypes.c_uint32(DEFAULT)))
-    for (_, _, out), reference in zip(jobs, expected, strict=True):
+    for (_, _, _, out), reference in zip(jobs, expected, strict=True):
         np.testing.assert_array_equal(out, reference)
 
 

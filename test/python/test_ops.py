@@ -71,7 +71,7 @@ def test_builders_infer_their_result_types() -> None:
             @func.FuncOp.from_py_func(
                 ir.RankedTensorType.get([32, 64], f32), ir.RankedTensorType.get([32, 8], f32), f32
             )
-            def build(x: ir.Value, acc: ir.Value, factor: ir.Value) -> ir.Value:  # pyright: ignore
+            def build(x: ir.Value, acc: ir.Value, factor: ir.Value) -> ir.Value:
                 a = ops.quantize_block(x, f8, rounding="ceil")
                 assert str(mx_dialect.to_asm(a.owner)).endswith(f"{SHORT[10:]}")
                 mantissa, scale = ops.decompose(a)

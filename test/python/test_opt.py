@@ -1,5 +1,4 @@
 """The command line: exit codes, messages, flags, files. What needs a process of its own is in test_opt_process.py."""
-# ruff: noqa: F811  # a fixture imported from elsewhere is the name of a parameter
 
 import io
 import subprocess
@@ -7,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import LOWERED, SEED, Run, mx_opt  # noqa: F401
+from command_line import LOWERED, SEED, Run
 
 from mx_dialect import diagnostics, driver, opt, opt_flags, passes, pipelines
 from mx_dialect.passes import Pass
@@ -128,9 +127,9 @@ def test_a_pass_that_recurses_without_end(mx_opt: Run, monkeypatch: pytest.Monke
 
 
 def test_notes_of_a_refusal_are_shown_with_their_places(mx_opt: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(root, options) -> None:  # pyright: ignore
-        function = root.regions[0].blocks[0].operations[0]  # pyright: ignore
-        because = diagnostics.at(function, "note", f"of {function.type.inputs[0]}")  # pyright: ignore
+    def refuse(root, options) -> None:
+        function = root.regions[0].blocks[0].operations[0]
+        because = diagnostics.at(function, "note", f"of {function.type.inputs[0]}")
         raise diagnostics.error_at(function, "refused", (because, diagnostics.at(root, "note", "in here")))
 
     monkeypatch.setitem(passes._registered, "mx-refuse", Pass("mx-refuse", "refuses", refuse))
@@ -162,8 +161,8 @@ def test_a_pass_that_leaves_invalid_ir_is_caught(mx_opt: Run, monkeypatch: pytes
     def spoil(root: object, options: object) -> None:
         from mx_dialect._mlir import ir
 
-        with root.context:  # pyright: ignore
-            block = root.regions[0].blocks[0].operations[0].regions[0].blocks[0]  # pyright: ignore
+        with root.context:
+            block = root.regions[0].blocks[0].operations[0].regions[0].blocks[0]
             block.operations[0].attributes["unknwon"] = ir.UnitAttr.get()
 
     monkeypatch.setitem(passes._registered, "mx-spoil", Pass("mx-spoil", "makes invalid IR", spoil))

@@ -1,5 +1,4 @@
 """Colour: diagnostics as clang paints them and highlighted IR, at a terminal or when asked for, never otherwise."""
-# ruff: noqa: F811  # a fixture imported from elsewhere is the name of a parameter
 
 import importlib.util
 import os
@@ -9,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import SEED, Run, mx_opt  # noqa: F401
+from command_line import SEED, Run
 
 from mx_dialect import terminal
 from mx_dialect.diagnostics import Diagnostic, Sources, render
@@ -55,7 +54,7 @@ def test_when_colour_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_colours_of_clang(severity: str, code: str) -> None:
     sources = Sources()
     sources.add("f.mlir", "a line")
-    diagnostic = Diagnostic(severity, "it is so", "f.mlir", 1, 3)  # pyright: ignore
+    diagnostic = Diagnostic(severity, "it is so", "f.mlir", 1, 3)
     text = render(diagnostic, sources, terminal.painted)
     header, line, caret = text.split("\n")
     assert header == f"\x1b[1mf.mlir:1:3: \x1b[0m\x1b[{code}m{severity}: \x1b[0m\x1b[1mit is so\x1b[0m"

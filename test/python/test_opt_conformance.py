@@ -3,7 +3,6 @@
 Each row is run with mx-opt, in process, and with MLIR's own driver where there is one (an mlir-opt of a distribution,
 else the one that the bindings bring), so that what the table claims of MLIR is true of it.
 """
-# ruff: noqa: F811  # a fixture imported from elsewhere is the name of a parameter
 
 import re
 import shutil
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from command_line import SEED, Run, mx_opt  # noqa: F401
+from command_line import SEED, Run
 
 import mx_dialect
 from mx_dialect import asm, dialect

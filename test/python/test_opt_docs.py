@@ -1,12 +1,11 @@
 """docs/mx-opt.md: every command in it runs, on the files in it, and the flags it names exist."""
-# ruff: noqa: F811  # a fixture imported from elsewhere is the name of a parameter
 
 import re
 import shlex
 from pathlib import Path
 
 import pytest
-from command_line import Run, mx_opt  # noqa: F401
+from command_line import Run
 
 from mx_dialect import opt_flags, passes, pipelines
 from mx_dialect.upstream_passes import UPSTREAM_PASSES

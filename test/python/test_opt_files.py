@@ -1,10 +1,9 @@
 """Where the command line reads and writes: files of all kinds, text and bytecode."""
-# ruff: noqa: F811  # a fixture imported from elsewhere is the name of a parameter
 
 from pathlib import Path
 
 import pytest
-from command_line import LOWERED, SEED, Run, mx_opt  # noqa: F401
+from command_line import LOWERED, SEED, Run
 
 
 def test_empty_input_is_an_empty_module(mx_opt: Run) -> None:

@@ -1,5 +1,4 @@
 """Flags: those that cannot be honoured say why, near misses are pointed out, and what each of the newer ones does."""
-# ruff: noqa: F811  # a fixture imported from elsewhere is the name of a parameter
 
 import json
 import re
@@ -8,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import SEED, Run, mx_opt  # noqa: F401
+from command_line import SEED, Run
 
 from mx_dialect import codes, opt_flags, pass_reports, passes, reference, roundtrip
 from mx_dialect.diagnostics import MxError
@@ -232,8 +231,8 @@ def test_the_definition_of_the_dialect_is_valid_irdl(mx_opt: Run, tmp_path: Path
     assert mx_opt(str(tmp_path / "mx.irdl"))[0] == 0
 
 
-def test_passes_of_a_file_are_flags(tmp_path: Path) -> None:
-    """In a process of its own, for what is registered stays; wherever on the command line the file is named."""
+def test_passes_of_a_file_are_flags(tmp_path: Path, mx_opt: Run) -> None:
+    """In processes of their own, for what is registered stays; wherever on the command line the file is named."""
     (tmp_path / "mine.py").write_text(
         "from mx_dialect.passes import Pass, register_pass\n"
         "def run(root, options):\n    root.operation.regions[0].blocks[0].operations[0].erase()\n"
@@ -249,6 +248,6 @@ def test_passes_of_a_file_are_flags(tmp_path: Path) -> None:
     assert run("--load", "mine.py", "--pass-pipeline=builtin.module(my-erase)") == (0, "module {\n}\n", "")
     assert "--my-erase " in run("--load=mine.py", "--list-passes")[1]
     assert "Did you mean '--my-erase'" in run("--load=mine.py", "--my-ease")[2]
-    assert run("--my-erase")[0] == 1
-    assert run("--load=none.py")[2].startswith("mx-opt: error: cannot read 'none.py'")
-    assert "requires a value" in run("--load")[2]
+    assert mx_opt("--my-erase")[0] == 1
+    assert mx_opt("--load=none.py")[2].startswith("mx-opt: error: cannot read 'none.py'")
+    assert "requires a value" in mx_opt("--load")[2]

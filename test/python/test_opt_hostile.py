@@ -1,5 +1,4 @@
 """What a file must not be able to do: write where the command line does not say, or end the process."""
-# ruff: noqa: F811  # a fixture imported from elsewhere is the name of a parameter
 
 import contextlib
 import re
@@ -8,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import SEED, Run, mx_opt  # noqa: F401
+from command_line import SEED, Run
 
 from mx_dialect import asm, dialect, input_passes, reproducer
 from mx_dialect._mlir import ir, passmanager

@@ -3,13 +3,14 @@
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import mx_dialect
-from mx_dialect import passes, pipelines, plugins
+from mx_dialect import diagnostics, passes, pipelines, plugins
 
 ROOT = Path(__file__).parents[2]
 
@@ -156,12 +157,12 @@ def clash():
 
 
 def python(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Run Python where a package with three plugins is installed."""
+    """Run Python where a package with plugins is installed."""
     info = folder / "my_pkg-1.0.dist-info"
     info.mkdir()
     write(folder, PACKAGE, "my_pkg.py")
     write(info, "Metadata-Version: 2.1\nName: my-pkg\nVersion: 1.0\n", "METADATA")
-    points = "good = my_pkg:good\nbad = my_pkg:bad\nclash = my_pkg:clash\n"
+    points = "good = my_pkg:good\nbad = my_pkg:bad\nclash = my_pkg:clash\nmissing = my_none:f\n"
     write(info, f"[{plugins.GROUP}]\n{points}", "entry_points.txt")
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join([str(ROOT), str(folder)]))
     command = [sys.executable, *arguments]
@@ -174,8 +175,45 @@ def test_the_command_line_lists_plugins_and_says_which_fail(tmp_path: Path) -> N
     assert "Do nothing at all" in done.stdout
     assert "pkg-bad" not in done.stdout
     assert "Hide ours" not in done.stdout
-    assert "the plugin 'bad' of my-pkg 1.0 was not loaded: ValueError: broken" in done.stderr
-    assert "the plugin 'clash' of my-pkg 1.0 was not loaded: ValueError: pass 'mx-to-linalg' would hide" in done.stderr
+    assert_three_warnings(done.stderr, "", tmp_path)
+
+
+def assert_three_warnings(printed: str, command: str, folder: Path) -> None:
+    """Compare with one line for each plugin that fails, which says where it does."""
+    first, second, third = printed.splitlines()
+    start, file = f"{command}warning: the plugin", folder / "my_pkg.py"
+    assert first == f"{start} 'bad' of my-pkg 1.0 was not loaded: ValueError: broken ({file}:7)"
+    assert second.startswith(
+        f"{start} 'clash' of my-pkg 1.0 was not loaded: ValueError: pass 'mx-to-linalg' would hide"
+    )
+    assert second.endswith(f" ({file}:9)")
+    assert third == f"{start} 'missing' of my-pkg 1.0 was not loaded: ModuleNotFoundError: No module named 'my_none'"
+
+
+def test_warnings_of_mx_run(tmp_path: Path) -> None:
+    write(tmp_path, "func.func @f() -> i32 { %0 = arith.constant 1 : i32 return %0 : i32 }", "x.mlir")
+    done = python(tmp_path, "-m", "mx_dialect.run", str(tmp_path / "x.mlir"), "--pass-pipeline=pkg-nothing")
+    assert (done.returncode, done.stdout) == (0, "result0: i32 = 1\n")
+    assert_three_warnings(done.stderr, "mx-run: ", tmp_path)
+
+
+def test_only_errors_are_shown_where_only_those_are_asked_for(tmp_path: Path) -> None:
+    done = python(tmp_path, "-m", "mx_dialect.opt", "--list-passes", "--mlir-diagnostic-verbosity-level=errors")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_warning_is_one_line_and_one_that_is_an_error_stays_one() -> None:
+    lines: list[str] = []
+    shown = warnings.showwarning
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        with diagnostics.python_warnings(lambda warning: lines.append(warning.header())):
+            warnings.warn("two\n lines", UserWarning, stacklevel=1)
+            warnings.simplefilter("error")
+            with pytest.raises(UserWarning):
+                warnings.warn("no line", UserWarning, stacklevel=1)
+    assert lines == ["warning: two lines"]
+    assert warnings.showwarning is shown
 
 
 def test_plugins_are_loaded_when_a_name_is_not_known(tmp_path: Path) -> None:

@@ -243,17 +243,34 @@ def test_nothing_is_claimed_of_rounded_codes_and_unknown_functions(mx_run):
     assert (code, out.count("FAILED, nothing is known"), out.count("no bound can be derived")) == (1, 2, 1)
 
 
-def test_unsupported_operation_is_named(mx_run):
+def test_check_follows_loops_and_functions(mx_run):
     Path("x.mlir").write_text("""func.func @f(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
+  %w = arith.constant dense_resource<w> : tensor<4xf32>
   %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> (tensor<4xf32>) {
-    scf.yield %a : tensor<4xf32>
+    %t = math.tanh %a : tensor<4xf32>
+    %q = arith.truncf %w : tensor<4xf32> to tensor<4xf8E4M3FN>
+    %e = arith.extf %q : tensor<4xf8E4M3FN> to tensor<4xf32>
+    %s = arith.addf %t, %e : tensor<4xf32>
+    scf.yield %s : tensor<4xf32>
   }
   return %r : tensor<4xf32>
+}
+{-# dialect_resources: { builtin: { w: "0x040000000000803F0000803E0000C03F000000C0" } } #-}""")
+    code, out, _ = mx_run("x.mlir", "--random", "--arg=n=3", "--check")
+    assert (code, "result0: ok, max error" in out) == (0, True)
+
+
+def test_unsupported_operation_is_named(mx_run):
+    Path("x.mlir").write_text("""func.func @f(%x: f32) -> tensor<2xf32> {
+  %r = tensor.from_elements %x, %x : tensor<2xf32>
+  return %r : tensor<2xf32>
 }""")
-    error = mx_run.fails("x.mlir", "--random", "--arg=n=2", "--check")
-    assert error.startswith("x.mlir:4:8: error: 'scf.for' op is not evaluated by --check; compare with given arrays")
+    error = mx_run.fails("x.mlir", "--random", "--check")
+    assert error.startswith(
+        "x.mlir:2:8: error: 'tensor.from_elements' op is not evaluated by --check; compare with given"
+    )
 
 
 def test_check_of_padding(mx_run):
@@ -375,6 +392,17 @@ def test_archive_that_would_unfold_is_refused_by_its_header(mx_run):
 )
 def test_usage_errors(mx_run, arguments, expected):
     assert expected in mx_run.fails(*arguments)
+
+
+def test_internal_errors_have_a_traceback_if_asked_for(mx_run, monkeypatch, capfd):
+    def broken(self, files):
+        raise KeyError("oops")
+
+    monkeypatch.setattr(run._Session, "run", broken)
+    assert run.main(["seed.mlir"]) == 1
+    assert "mx-run: internal error: KeyError: 'oops' (this is a bug; --mlir-print-" in capfd.readouterr().err
+    with pytest.raises(KeyError):
+        run.main(["seed.mlir", "--mlir-print-stacktrace-on-diagnostic"])
 
 
 def test_half_a_pair_of_codes(mx_run):

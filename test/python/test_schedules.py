@@ -1,11 +1,10 @@
 """Schedules of matrix products: right for every shape, format, form and size, and inside their arrays."""
 
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
+from guarded_kernels import run_in_a_process
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -180,38 +179,15 @@ def test_one_kernel_for_any_number_of_rows(transposed: bool) -> None:
 
 
 GUARDED = """
-import ctypes, mmap, numpy as np, sys
-sys.path.insert(0, {path!r})
 import mx_dialect
+from guarded_kernels import assert_stays_inside
 from test_schedules import operands, program
 
-libc = ctypes.CDLL(None, use_errno=True)
-libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-
-def guarded(array, at_end):
-    page = mmap.PAGESIZE
-    body = -(-max(array.nbytes, 1) // page) * page
-    memory = mmap.mmap(-1, body + 2 * page)
-    view = np.frombuffer(memory, np.uint8)
-    for start in (0, page + body):
-        assert libc.mprotect(view.ctypes.data + start, page, 0) == 0
-    first = page + (body - array.nbytes if at_end else 0)
-    placed = view[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
-    placed[...] = array
-    return placed
-
 for m, n, k, form, fmt in {cases!r}:
-    text = program(m, n, k, form, fmt, 32, "")
+    kernel = mx_dialect.compile(program(m, n, k, form, fmt, 32, ""), threads=1)
     given = operands(m, n, k, form, fmt, 32, 0, False)
-    kernel = mx_dialect.compile(text, threads=1)
-    expected = kernel(*given)
-    for at_end in (True, False):
-        flat = []
-        for value in given:
-            parts = [value.mantissa, value.scale] if hasattr(value, "scale") else [value]
-            flat += [guarded(np.ascontiguousarray(p).view(np.uint8) if p.dtype.itemsize == 1 else p, at_end) for p in parts]
-        assert np.array_equal(kernel(*flat, in_place=True), expected, equal_nan=True), (m, n, k, form)
-print("inside")
+    flat = [part for x in given for part in ([x.mantissa, x.scale] if hasattr(x, "scale") else [x])]
+    assert_stays_inside(kernel, flat, (m, n, k, form))
 """
 
 
@@ -222,7 +198,4 @@ def test_no_access_outside_of_the_arrays() -> None:
         for m, n, k in ((3, 1, 96), (1, 5, 32), (13, 37, 96), (9, 70, 32), (45, 48, 128))
         for form, fmt in (("A", "f8E4M3FN"), ("B", "f4E2M1FN"), ("ABT", "f8E5M2"))
     ]
-    code = GUARDED.format(path=__file__.rpartition("/")[0], cases=cases)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "inside"
+    run_in_a_process(GUARDED.format(cases=cases))

@@ -111,7 +111,7 @@ def bound(module, reuse):
     return copy
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(program=tile_programs())
 def test_bound_programs_pass(program):
     module = mx_dialect.parse(program.text, context=context())

@@ -1,7 +1,8 @@
 // RUN: mx-run %s --entry=matmul --random --check | filecheck %s --check-prefix=BOUND
 // RUN: mx-run %s --entry=matmul --random --check --pass-pipeline=mx-to-linalg | filecheck %s --check-prefix=BOUND
 // RUN: mx-run %s --entry=one --arg=x=41 | filecheck %s --check-prefix=ONE
-// RUN: not mx-run %s --entry=loop --arg=x=1 --check 2>&1 | filecheck %s --check-prefix=LOOP
+// RUN: mx-run %s --entry=loop --arg=x=1 --check | filecheck %s --check-prefix=LOOP
+// RUN: not mx-run %s --entry=other --arg=x=1 --check 2>&1 | filecheck %s --check-prefix=OTHER
 // RUN: not mx-run %s --entry=one 2>&1 | filecheck %s --check-prefix=MISSING
 
 // BOUND: check against the reference of @matmul:
@@ -19,12 +20,21 @@ func.func @one(%x: i32) -> i32 {
   return %0 : i32
 }
 
-// LOOP: mx-run.mlir:26:8: error: 'scf.for' op is not evaluated by --check
+// LOOP: check against the reference of @loop:
+// LOOP-NEXT: result0: ok, all 1 values equal
 func.func @loop(%x: i32) -> i32 {
   %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
-  %0 = scf.for %i = %c0 to %c4 step %c4 iter_args(%a = %x) -> (i32) {
-    scf.yield %a : i32
+  %0 = scf.for %i = %c0 to %c4 step %c1 iter_args(%a = %x) -> (i32) {
+    %1 = arith.addi %a, %a : i32
+    scf.yield %1 : i32
   }
   return %0 : i32
+}
+
+// OTHER: mx-run.mlir:38:8: error: 'tensor.from_elements' op is not evaluated by --check
+func.func @other(%x: i32) -> tensor<2xi32> {
+  %0 = tensor.from_elements %x, %x : tensor<2xi32>
+  return %0 : tensor<2xi32>
 }

@@ -19,6 +19,7 @@ from mx_dialect.runtime.signature import (
     check_scalar,
     flatten,
     group,
+    known_codes,
 )
 
 
@@ -89,8 +90,11 @@ class Kernel:
         """
         signature = self._interface.signature
         given = flatten(signature, arguments)
+        known = known_codes(arguments)
         checked = [
-            check_scalar(slot, place, value) if slot.shape is None else check_array(slot, place, value)
+            check_scalar(slot, place, value)
+            if slot.shape is None
+            else check_array(slot, place, value, codes_known=id(value) in known)
             for slot, place, value in zip(signature.argument_slots, signature.places, given, strict=True)
         ]
         check_blocks(signature, checked)

@@ -158,8 +158,17 @@ def _check_format(array: MxArray, spec: TensorSpec, number: int) -> None:
             )
 
 
-def check_array(slot: Slot, place: str, given: Any) -> Array:
-    """Return the array given for a slot, its dtype, rank, static extents and codes checked.
+def known_codes(arguments: Sequence[Any]) -> frozenset[int]:
+    """Return the ids of mantissas whose bytes are known to be codes: those of MxArrays, which were checked once.
+
+    Looking at them again would take as long as a product with a vector. Bytes written there since that are no codes
+    give numbers that mean nothing, and do no harm.
+    """
+    return frozenset(id(given.mantissa) for given in arguments if isinstance(given, MxArray))
+
+
+def check_array(slot: Slot, place: str, given: Any, codes_known: bool = False) -> Array:
+    """Return the array given for a slot, its dtype, rank, static extents and, if they are not known, codes checked.
 
     Raises:
         MxError: naming the argument, what was expected and what was found.
@@ -177,7 +186,7 @@ def check_array(slot: Slot, place: str, given: Any) -> Array:
                 raise MxError(
                     f"{place} must have extent {extent} along axis {axis} for {slot.type}, but has shape {array.shape}"
                 )
-    if slot.code_bits is not None and array.size:
+    if slot.code_bits is not None and array.size and not codes_known:
         largest = int(array.view(np.uint8).max())
         if largest >> slot.code_bits:
             raise MxError(

@@ -67,6 +67,26 @@ class TestElementTypes:
         for array in (codes, codes.view(NARROW[element])):
             fail(f"argument 0 holds byte {1 << bits:#04x}, which is no code of {element}", kernel, array)
 
+    @pytest.mark.parametrize("columns", [1, 2, 8])
+    @pytest.mark.parametrize("element", ["f4E2M1FN", "f6E3M2FN", "f6E2M3FN"])
+    def test_codes_of_an_mx_array_are_checked_once(self, element, columns):
+        """When it is made. What is written there later does no harm, whichever schedule reads it."""
+        lhs = f"32x128x{element}, block_size = 32, scale_type = f8E8M0FNU"
+        rhs, acc = f"tensor<128x{columns}xf32>", f"tensor<32x{columns}xf32>"
+        kernel = mx_dialect.compile(f"""func.func @f(%a: !mx.tensor<{lhs}>, %b: {rhs}, %c: {acc}) -> {acc} {{
+          %0 = mx.block_matmul %a, %b, %c : <{lhs}>, {rhs}, {acc} -> {acc}
+          return %0 : {acc}
+        }}""")
+        codes = np.ones((32, 128), np.uint8)
+        array = MxArray(codes, np.full((32, 4), 127, np.uint8), element_type=element)
+        b, c = np.ones((128, columns), np.float32), np.zeros((32, columns), np.float32)
+        one = kernel(array, b, c)
+        codes[0] |= 0xC0
+        assert np.array_equal(kernel(array, b, c)[1:], one[1:])
+        fail("argument 0 (mantissa) holds byte 0xc1, which is no code of", kernel, codes, array.scale, b, c)
+        with pytest.raises(mx_dialect.MxError, match="no code of"):
+            MxArray(codes, array.scale, element_type=element)
+
     def test_unsigned_for_signless(self):
         kernel = mx_dialect.compile(SLICE.format("i32"))
         assert kernel(np.array([0, 1, 2**32 - 1, 3], np.uint32)).tolist() == [1, -1, 3]

@@ -30,7 +30,7 @@ from mx_dialect.schedule.schedules import SCHEDULES, Plan
 _VNNI = frozenset({"avx512_vnni", "avx512vbmi"})
 _AMX = frozenset({"amx_tile", "amx_bf16", "avx512bw", "avx512vbmi"})
 _AMX_BYTES = _VNNI | {"amx_tile", "amx_int8"}
-_FEW_FOR_TILES = 2
+_FEW_FOR_TILES, _FEW_WITHOUT_TABLES = 2, 4
 _SHORT = 128
 _FEW_DOTS = 6
 _ROWS_AHEAD = 24
@@ -187,7 +187,8 @@ def _amx_applies(long: str) -> Callable[[Problem], bool]:
     def applies(p: Problem) -> bool:
         rows, others = (p.m, p.n) if long == "lhs" else (p.n, p.m)
         along_k = p.lhs_along_k if long == "lhs" else p.rhs_along_k
-        many = (rows == DYNAMIC or rows >= AMX_GRANULE) and (others == DYNAMIC or others > _FEW_FOR_TILES)
+        few = _FEW_FOR_TILES if p.table[long] else _FEW_WITHOUT_TABLES
+        many = (rows == DYNAMIC or rows >= AMX_GRANULE) and (others == DYNAMIC or others > few)
         return p.exact[long] and along_k and not p.integers and many
 
     return applies

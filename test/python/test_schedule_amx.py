@@ -135,10 +135,15 @@ def test_results_do_not_depend_on_the_number_of_threads(form: str, m: int, n: in
         assert np.array_equal(first.view(np.uint32), other.view(np.uint32))
 
 
-def test_it_is_chosen_for_many_columns() -> None:
-    module = mx_dialect.parse(program(64, 48, 128, "A", "f8E4M3FN", 32, ""))
+@pytest.mark.parametrize(
+    ("n", "fmt", "kind"),
+    [(2, "f8E4M3FN", "rows"), (3, "f8E4M3FN", "amx"), (48, "f8E4M3FN", "amx"), (4, "i8", "rows"), (5, "i8", "amx")],
+)
+def test_for_how_many_columns_it_is_chosen(n: int, fmt: str, kind: str) -> None:
+    """Integers are no codes for tables, and take longer to pack."""
+    module = mx_dialect.parse(program(64, n, 128, "A", fmt, 32, ""))
     mx_dialect.run_pipeline(module, "mx-to-linalg,mx-conversions-to-linalg,mx-expand-narrow-floats,mx-schedule-cpu")
-    assert 'kind = "amx"' in mx_dialect.to_asm(module)
+    assert f'kind = "{kind}"' in mx_dialect.to_asm(module)
 
 
 @pytest.mark.parametrize(("block_short", "packs"), [(64, False), (32, True)])

@@ -232,8 +232,15 @@ def _take_constants(module: Any) -> Constants:
     Raises:
         MxError: a constant has no data, or not as much as its type says.
     """
-    _run(module, (_EXTERNALIZE,))
     attributes = module.operation.attributes
+    if CONSTANTS in attributes:
+        # Its symbols would be those of the machine code, malloc among them.
+        raise error_at(
+            module.operation,
+            f"'builtin.module' op has {CONSTANTS} already, the data of constants that {_EXTERNALIZE} took out; compile"
+            " does that itself: give it the program from before, or drop the attribute",
+        )
+    _run(module, (_EXTERNALIZE,))
     if CONSTANTS not in attributes:
         return Constants()
     data = {named.name: named.attr for named in ir.DictAttr(attributes[CONSTANTS])}

@@ -187,7 +187,7 @@ class _Amx:
             return [arith.constant(i1, 1)]
 
         def look_again() -> list[Any]:
-            # Blocks of zeros may have any scale.
+            # Blocks of zeros may have any scale but NaN.
             left.examine(long)
             return [are_moderate(left.range, right.range)]
 

@@ -22,6 +22,8 @@ _NOT_FINITE = 1 << 12
 # A bf16 has its exponent above seven bits.
 WORD_MANTISSA_BITS = 7
 _WORDS = 32
+# What a scale that is not finite adds to a word; of a finite one the exponent is 127 at most.
+_NAN_SHIFT = 128 << WORD_MANTISSA_BITS
 
 
 class Range(Protocol):
@@ -114,11 +116,13 @@ class ScaleRange(_Kept):
         self._least_of_table, self._most_of_table = int(exponents.min()), int(exponents.max())
         self._first_not_finite = first_not_finite
 
-    def note_shift(self, carried: list[Any], shift: Any, nonzero: Any) -> list[Any]:
-        """Take into account what is added to the exponents of words, in the lanes of a mask."""
+    def note_shift(self, carried: list[Any], shift: Any, lanes: Any) -> list[Any]:
+        """Take into account what is added to the exponents of words, in the lanes of a mask; NaN in all lanes."""
         least, most, codes = carried
-        least = arith.select(nonzero, arith.minsi(least, shift), least)
-        most = arith.select(nonzero, arith.maxsi(most, shift), most)
+        nan = arith.cmpi(arith.CmpIPredicate.sge, shift, splat(_NAN_SHIFT, _WORDS, ir.IntegerType.get_signless(16)))
+        lanes = arith.ori(lanes, nan)
+        least = arith.select(lanes, arith.minsi(least, shift), least)
+        most = arith.select(lanes, arith.maxsi(most, shift), most)
         return [least, most, codes]
 
     def note_codes(self, carried: list[Any], codes: Any) -> list[Any]:
@@ -132,7 +136,9 @@ class ScaleRange(_Kept):
         return self._exponent(self.reduced(0, vector.CombiningKind.MINSI), self._least_of_table)
 
     def most(self) -> Any:
-        found = self._exponent(self.reduced(1, vector.CombiningKind.MAXSI), self._most_of_table)
+        shift = self.reduced(1, vector.CombiningKind.MAXSI)
+        nan = arith.cmpi(arith.CmpIPredicate.sge, shift, arith.constant(ir.IntegerType.get_signless(16), _NAN_SHIFT))
+        found = arith.select(nan, _word(_NOT_FINITE), self._exponent(shift, self._most_of_table))
         if self._first_not_finite is None:
             return found
         code = self.reduced(2, vector.CombiningKind.MAXUI)

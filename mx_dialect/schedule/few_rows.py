@@ -15,20 +15,17 @@ from mx_dialect.schedule import contraction as contractions
 from mx_dialect.schedule.buffers import extent
 from mx_dialect.schedule.contraction import DYNAMIC, Contraction, divisor_of, loop_of
 from mx_dialect.schedule.emitter import index
-from mx_dialect.schedule.span import Span
-
-Emit = Callable[[Contraction, Span | None], None]
 
 
-def is_open(found: Contraction, span: Span | None) -> bool:
-    """Tell whether the number of rows of a contraction is not known, and no span is a range of them."""
-    return found.extents[found.m] == DYNAMIC and found.depth != DYNAMIC and (span is None or span.loop != found.m)
+def is_open(found: Contraction) -> bool:
+    """Tell whether the number of rows of a contraction is not known."""
+    return found.extents[found.m] == DYNAMIC and found.depth != DYNAMIC
 
 
-def emit_by_rows(found: Contraction, few: int, emit: Emit, span: Span | None) -> None:
+def emit_by_rows(found: Contraction, few: int, emit: Callable[[Contraction], None]) -> None:
     """Replace a contraction by a choice among copies for 1 to `few` rows, and one for more; `emit` replaces each."""
     if not few:
-        emit(found, span)
+        emit(found)
         return
     op = found.op
     copies: list[Any] = []
@@ -44,7 +41,7 @@ def emit_by_rows(found: Contraction, few: int, emit: Emit, span: Span | None) ->
     for copy in copies:
         matched = contractions.match(copy)
         assert matched is not None
-        emit(matched, span)
+        emit(matched)
 
 
 def _copy(found: Contraction, rows: int) -> Any:

@@ -23,7 +23,7 @@ from typing import Any
 
 from mx_dialect import passes
 from mx_dialect._mlir import ir
-from mx_dialect.diagnostics import MxError
+from mx_dialect.diagnostics import MxError, error_at
 from mx_dialect.element_dtypes import dtype_of
 from mx_dialect.elements import resource_name
 from mx_dialect.external_constants import ALIGNMENT, PREFIX
@@ -59,7 +59,11 @@ def _is_external(op: Any, min_bytes: int) -> bool:
     if isinstance(value, ir.DenseElementsAttr):
         return True
     # The bytes of a resource are as they are; those of elements that do not fill theirs are nobody's promise.
-    return value is not None and resource_name(value) is not None and type_.element_type.width == 8 * dtype.itemsize
+    return value is not None and resource_name(value) is not None and _width(type_.element_type) == 8 * dtype.itemsize
+
+
+def _width(element: Any) -> int:
+    return 64 if isinstance(element, ir.IndexType) else element.width
 
 
 def _alignment(op: Any) -> int:
@@ -97,18 +101,30 @@ def _rename_uses(root: Any, names: dict[str, str]) -> None:
                 op.attributes["name"] = ir.FlatSymbolRefAttr.get(names[name])
 
 
+def _known(root: Any) -> dict[str, Any]:
+    """Return the data of constants that were taken out of a module before."""
+    if CONSTANTS not in root.attributes:
+        return {}
+    attribute = root.attributes[CONSTANTS]
+    if not isinstance(attribute, ir.DictAttr):
+        raise error_at(
+            root, f"'{root.name}' op {CONSTANTS} is where data of constants go, by symbol, but is {attribute}; drop it"
+        )
+    return {named.name: named.attr for named in attribute}
+
+
 def run(root: Any, options: Options) -> None:
     """Take the data of the large constants of a module out of it."""
     with root.context, ir.Location.unknown():
         found = [op.operation for op in root.regions[0].blocks[0] if _is_external(op.operation, options.min_bytes)]
         if not found:
             return
+        known = _known(root)
         names = {ir.StringAttr(op.attributes["sym_name"]).value: op for op in found}
         renamed = dict(zip(names, _free_names(root), strict=False))
         data = {renamed[name]: _declare(op, renamed[name]) for name, op in names.items()}
         _rename_uses(root, renamed)
-        if CONSTANTS in root.attributes:
-            data.update({named.name: named.attr for named in ir.DictAttr(root.attributes[CONSTANTS])})
+        data.update(known)
         root.attributes[CONSTANTS] = ir.DictAttr.get(data)
 
 

@@ -35,7 +35,6 @@ from mx_dialect.schedule.attribute import ATTRIBUTE, NONE
 from mx_dialect.schedule.contraction import DYNAMIC, Contraction
 from mx_dialect.schedule.host import Host, detect
 from mx_dialect.schedule.schedules import SCHEDULES, Plan
-from mx_dialect.schedule.span import Span
 from mx_dialect.walk import operations
 
 _AUTO = "auto"
@@ -119,18 +118,26 @@ def _annotate(root: Any, options: Options) -> None:
         raise MxError.of(*errors)
 
 
-def _emit_one(found: Contraction, kind: str, plan: Plan, host: Host, span: Span | None = None) -> None:
-    """Replace a contraction, or a span of it; where the number of rows is open, by a choice of schedules."""
-    if not few_rows.is_open(found, span):
-        SCHEDULES[kind].emit(found, plan, span)
-        return
+def _emit_plan(found: Contraction, plan: Plan, threads: int) -> None:
+    """Replace a contraction by a schedule, divided among threads where that pays."""
+    schedule = SCHEDULES[schedules.kind_of(plan)]
+    span = None
+    if threads > 1 and schedule.division is not None and parts.is_worthwhile(found):
+        found, span = parts.move(found, schedule.division(found, plan, threads))
+    schedule.emit(found, plan, span)
 
-    def emit(copy: Contraction, span: Span | None) -> None:
+
+def _emit_open(found: Contraction, plan: Plan, threads: int, host: Host) -> None:
+    """Replace a contraction whose number of rows is open by a choice of schedules.
+
+    The choice comes first and each is divided then: it is made of all rows, not of what a thread has of them.
+    """
+
+    def emit(copy: Contraction) -> None:
         choice = None if copy.extents[copy.m] == DYNAMIC else cost_model.choose(copy, host)
-        chosen = plan if choice is None or isinstance(choice, str) else choice.plan
-        SCHEDULES[schedules.kind_of(chosen)].emit(copy, chosen, span)
+        _emit_plan(copy, plan if choice is None or isinstance(choice, str) else choice.plan, threads)
 
-    few_rows.emit_by_rows(found, cost_model.few_rows(found, plan, host), emit, span)
+    few_rows.emit_by_rows(found, cost_model.few_rows(found, plan, host), emit)
 
 
 def _asked_for(op: Any) -> Any:
@@ -165,12 +172,10 @@ def _emit(root: Any, options: Options) -> None:
             raise error_at(op, f"'{op.name}' op schedule {kind} lacks {', '.join(missing)}; emit needs every size")
         plan = schedule.plan(**sizes)
         _check_applies(found, kind, plan)
-        if options.threads > 1 and schedule.division is not None and parts.is_worthwhile(found):
-            division = schedule.division(found, plan, options.threads)
-            moved, span = parts.move(found, division)
-            _emit_one(moved, kind, plan, host, span)
+        if few_rows.is_open(found):
+            _emit_open(found, plan, options.threads, host)
         else:
-            _emit_one(found, kind, plan, host)
+            _emit_plan(found, plan, options.threads)
 
 
 def run(root: Any, options: Options) -> None:

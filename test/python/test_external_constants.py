@@ -383,3 +383,27 @@ def test_a_kernel_holds_weights_once(tmp_path, cached):
 def test_prefix_is_no_name_of_a_function():
     """Functions of a program are linked as `mx.` and their name."""
     assert not external_constants.PREFIX.startswith("mx.")
+
+
+@pytest.mark.parametrize("value", ["{malloc = dense<0> : tensor<4096xi8>}", "{a = 1 : i32}", "3 : i32", "{}"])
+def test_a_program_that_brings_its_constants_apart_is_refused(value):
+    """The file would say where the symbols of the machine code are."""
+    text = f"""module attributes {{mx.constants = {value}}} {{
+      func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {{
+        %0 = arith.addf %a, %a : tensor<4xf32>
+        return %0 : tensor<4xf32>
+      }}
+    }}"""
+    with pytest.raises(mx_dialect.MxError, match=r"'builtin\.module' op has mx\.constants already.*drop the attribute"):
+        mx_dialect.compile(text)
+
+
+def test_a_large_resource_of_index():
+    data = np.arange(16384, dtype=np.int64)
+    blob = (8).to_bytes(4, "little") + data.tobytes()
+    text = f"""func.func @f() -> tensor<16384xindex> {{
+      %0 = arith.constant dense_resource<r> : tensor<16384xindex>
+      return %0 : tensor<16384xindex>
+    }}
+    {{-# dialect_resources: {{ builtin: {{ r: "0x{blob.hex()}" }} }} #-}}"""
+    assert np.array_equal(mx_dialect.compile(text)(), data)

@@ -123,6 +123,72 @@ def test_blocks_of_zeros_do_not_keep_the_unit_from_working(monkeypatch: pytest.M
     assert not mx_dialect.compile(text, cache=False, opt_level=2)(*given_)[:, :block_short].any()
 
 
+@pytest.mark.parametrize("block_short", [32, 64])
+@pytest.mark.parametrize(("form", "fmt"), [("A", "f8E4M3FN"), ("A", "f4E2M1FN"), ("BT", "f6E2M3FN"), ("ABT", "f8E5M2")])
+def test_a_nan_scale_of_zeros_makes_nan(form: str, fmt: str, block_short: int) -> None:
+    m, n, k = (64, 9, 128) if FORMS[form] == "lhs" else (9, 64, 128)
+    given_ = operands(m, n, k, form, fmt, 32, 5, special=False)
+    side = given_[0 if FORMS[form] == "lhs" else 1]
+    side.mantissa.view(np.uint8)[3, 32:64] = 0
+    side.scale.view(np.uint8)[3, 1] = 255
+    out = mx_dialect.compile(program(m, n, k, form, fmt, 32, _schedule(FORMS[form], block_short=block_short)))(*given_)
+    nan = np.isnan(out if FORMS[form] == "lhs" else out.T)
+    assert nan[3].all()
+    assert nan.sum() == nan[3].size
+
+
+@pytest.mark.parametrize("factor", ["0x1p-6", "0x1p-40", "0x1p-60"])
+def test_a_nan_scale_beside_small_elements_makes_nan(factor: str) -> None:
+    """The exponent of the product would be that of a number."""
+    shape = "tensor<64x128xf8E4M3FN>, tensor<64x4xf8E8M0FNU>, tensor<128x48xf32>"
+    text = f"""
+    #a = affine_map<(m, n, k) -> (m, k)>
+    #s = affine_map<(m, n, k) -> (m, k floordiv 32)>
+    #b = affine_map<(m, n, k) -> (k, n)>
+    #c = affine_map<(m, n, k) -> (m, n)>
+    func.func @f(%q: tensor<64x128xf8E4M3FN>, %s: tensor<64x4xf8E8M0FNU>, %b: tensor<128x48xf32>,
+                 %c: tensor<64x48xf32>) -> tensor<64x48xf32> {{
+      %0 = linalg.generic {{indexing_maps = [#a, #s, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+                            mx.schedule = "amx"}} ins(%q, %s, %b : {shape}) outs(%c : tensor<64x48xf32>) {{
+      ^bb0(%i: f8E4M3FN, %j: f8E8M0FNU, %y: f32, %o: f32):
+        %factor = arith.constant {float.fromhex(factor):.17e} : f32
+        %x = arith.extf %i : f8E4M3FN to f32
+        %x1 = arith.mulf %x, %factor : f32
+        %z = arith.extf %j : f8E8M0FNU to f32
+        %w = arith.mulf %x1, %z : f32
+        %p = arith.mulf %w, %y : f32
+        %r = arith.addf %o, %p : f32
+        linalg.yield %r : f32
+      }} -> tensor<64x48xf32>
+      return %0 : tensor<64x48xf32>
+    }}"""
+    codes, scales = np.full((64, 128), 0x38, np.uint8), np.full((64, 4), 127, np.uint8)
+    scales[5, 2] = 255
+    out = mx_dialect.compile(text)(codes, scales, np.ones((128, 48), np.float32), np.zeros((64, 48), np.float32))
+    assert np.isnan(out[5]).all()
+    assert np.array_equal(np.delete(out, 5, 0), np.full((63, 48), 128 * float.fromhex(factor), np.float32))
+
+
+@pytest.mark.parametrize("n", [5, 64])
+def test_open_rows_do_not_depend_on_the_number_of_threads(n: int) -> None:
+    k = 256
+    lhs, acc = f"?x{k}xf8E4M3FN, block_size = 32, scale_type = f8E8M0FNU", f"tensor<?x{n}xf32>"
+    kernels = [
+        mx_dialect.compile(
+            f"""func.func @f(%a: !mx.tensor<{lhs}>, %b: tensor<{k}x{n}xf32>, %c: {acc}) -> {acc} {{
+              %0 = mx.block_matmul %a, %b, %c : <{lhs}>, tensor<{k}x{n}xf32>, {acc} -> {acc}
+              return %0 : {acc}
+            }}""",
+            threads=threads,
+        )
+        for threads in (1, 2)
+    ]
+    for m in (1, 2, 8, 9, 70):
+        given_ = operands(m, n, k, "A", "f8E4M3FN", 32, m, special=False)
+        one, two = (kernel(*given_) for kernel in kernels)
+        assert np.array_equal(one.view(np.uint32), two.view(np.uint32)), m
+
+
 @pytest.mark.parametrize("form", ["A", "BT"])
 @pytest.mark.parametrize(("m", "n", "k"), [(130, 300, 128), (300, 40, 256), (40, 300, 256), (20, 2050, 128)])
 def test_results_do_not_depend_on_the_number_of_threads(form: str, m: int, n: int, k: int) -> None:

@@ -58,9 +58,10 @@ def own_process() -> None:
     """Die of signals as other commands do.
 
     Python would look at an interrupt only after a pass in native code, and take the end of a reader (`mx-opt | head`)
-    for an error.
+    for an error. Whoever starts it may have said that interrupts are ignored, as shells do of commands behind `&`.
     """
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if sys.stderr is None:

@@ -1,6 +1,7 @@
 """mx-opt as a process: signals, closed and full streams, readers that go away."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -65,6 +66,19 @@ def test_output_to_a_pipe_with_a_name(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     run = shell(f'cat "{tmp_path}/pipe" & "$@" -o "{tmp_path}/pipe" && wait', SEED)
     assert (run.returncode, run.stdout, run.stderr) == (0, SEED, "")
+
+
+def test_an_interrupt_that_is_ignored_stays_so(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    command = f"trap '' INT; exec {shlex.join([*COMMAND, str(pipe)])}"
+    process = subprocess.Popen(["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with pipe.open("w") as file:
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+        file.write(SEED)
+    output, errors = process.communicate(timeout=30)
+    assert (process.returncode, output, errors) == (0, SEED, "")
 
 
 def test_an_interrupt_ends_it_at_once(tmp_path: Path) -> None:

@@ -129,12 +129,15 @@ class _Amx:
 
     def _matrix(self, batch: list[Any], tiles: Tiles) -> None:
         if isinstance(self.n, int) or self.plan.block_short == GRANULE:
-            self._blocks(batch, tiles, self.block_n)
+            self._blocks(batch, tiles, self.block_n, self.block_k)
             return
 
         def by_width(width: int) -> Callable[[], list[Any]]:
+            # Of fewer columns the panel holds more along k.
+            block_k = min(self.k, self.plan.block_k * (self.block_n // width))
+
             def emit() -> list[Any]:
-                self._blocks(batch, tiles, width)
+                self._blocks(batch, tiles, width, block_k)
                 return []
 
             return emit
@@ -142,20 +145,20 @@ class _Amx:
         few = arith.cmpi(arith.CmpIPredicate.sle, self.n, index(GRANULE))
         either(few, by_width(GRANULE), by_width(self.block_n))
 
-    def _blocks(self, batch: list[Any], tiles: Tiles, block_n: int) -> None:
+    def _blocks(self, batch: list[Any], tiles: Tiles, block_n: int, block_k: int) -> None:
         """Work on a matrix in blocks; if the short side's are of the least width, sum tiles while packing rows."""
         streams = block_n == GRANULE
         block_m = GRANULE if streams else self.block_m
-        left = RowPacker(self.c, self.parts[0], block_m, self.block_k, BY_GROUPS if streams else BY_ROWS)
+        left = RowPacker(self.c, self.parts[0], block_m, block_k, BY_GROUPS if streams else BY_ROWS)
         right = ColumnPacker(self.c, self.parts[1], self.n, left.pairing)
-        panels = Panels(self.parts, layouts(self.n, self.parts[1]) if streams else [], block_m, block_n, self.block_k)
-        fallback = F32Products(self.plain, self.plan.long, block_m, block_n, self.block_k)
+        panels = Panels(self.parts, layouts(self.n, self.parts[1]) if streams else [], block_m, block_n, block_k)
+        fallback = F32Products(self.plain, self.plan.long, block_m, block_n, block_k)
 
         def columns(n0: Any) -> list[Any]:
             count = minimum(block_n, sub(self.columns[1], n0))
 
             def along_k(k0: Any) -> list[Any]:
-                short = Part(batch, n0, count, k0, minimum(self.block_k, sub(self.k, k0)))
+                short = Part(batch, n0, count, k0, minimum(block_k, sub(self.k, k0)))
                 right.pack(short, panels.right)
                 panels.spread(short)
                 fallback.begin()
@@ -174,7 +177,7 @@ class _Amx:
 
                 return loop(*self.rows, block_m, rows)
 
-            return loop(0, self.k, self.block_k, along_k)
+            return loop(0, self.k, block_k, along_k)
 
         loop(*self.columns, block_n, columns)
         for memory in (panels, left, right, fallback):
